@@ -53,8 +53,6 @@ WRONG = [
     ("baseline_hashing.itq", ["3"]),
     ("baseline_hashing.itq.iterations", [HUGE, "0.5"]),
     ("baseline_hashing.ksh.iterations", ["many", HUGE, "-1"]),
-    ("reporting.gallery_queries", [HUGE, "0", "-1"]),
-    ("reporting.gallery_neighbours", ["0", HUGE]),
     ("reporting.notes", ["3"]),
     ("hand_crafted.descriptor", ["hog"]),
 ]

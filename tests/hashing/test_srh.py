@@ -3,7 +3,8 @@
 import numpy as np
 
 from deephash_pipeline.hashing import ITQ, SRH
-from deephash_pipeline.hashing.srh import neighbour_graph, second_moment, spectral_regression, unit_rows
+from deephash_pipeline.hashing.principal_directions import scatter as scatter_of
+from deephash_pipeline.hashing.srh import neighbour_graph, spectral_regression, unit_rows
 
 ROWS = unit_rows(np.random.default_rng(3).normal(size=(60, 6)))
 
@@ -24,7 +25,7 @@ def test_graph_and_its_regression_are_those_of_the_formulas() -> None:
     found = neighbour_graph(ROWS, 5, classes)
     np.testing.assert_allclose((found.neighbours + found.members @ found.members.T).toarray(), graph, atol=1e-6)
 
-    smooth, scatter = ROWS.T.astype(np.float64) @ graph @ ROWS, second_moment(ROWS)
+    smooth, scatter = ROWS.T.astype(np.float64) @ graph @ ROWS, scatter_of(ROWS, np.zeros(ROWS.shape[1]))
     np.testing.assert_allclose(found.smoothness(ROWS), smooth, atol=1e-5)
     np.testing.assert_allclose(scatter, ROWS.T.astype(np.float64) @ ROWS, atol=1e-5)
     values, vectors = spectral_regression(smooth, scatter, 0.3)

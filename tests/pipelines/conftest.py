@@ -3,15 +3,14 @@
 import pytest
 
 from deephash_pipeline.deephash import ClassifierRun, PreTrainingParameters
-from deephash_pipeline.deephash.pretrain import extract_features
-from deephash_pipeline.pipelines.cnn_pretraining.nodes import pre_train
+from deephash_pipeline.deephash.pretrain import extract_features, pretrain
 from tests.pipelines.squares import EXPERIMENT, IMAGES, NO_SET, QUERY_IMAGES, STATISTICS, TRAINING, TRAINING_SET
 
 
 @pytest.fixture(scope="session")
 def classifier():
     parameters = PreTrainingParameters.model_validate({"training": {**TRAINING, "epochs": 4}})
-    return pre_train(TRAINING_SET, NO_SET, parameters, ClassifierRun(EXPERIMENT))
+    return pretrain(TRAINING_SET, NO_SET, parameters, ClassifierRun(EXPERIMENT))
 
 
 @pytest.fixture(scope="session")

@@ -13,10 +13,10 @@ from deephash_pipeline.deephash import (
     PreTrainedWeights,
     TrainingSet,
 )
-from deephash_pipeline.deephash.fine_tune import compared_features
+from deephash_pipeline.deephash.fine_tune import compared_features, fine_tune
+from deephash_pipeline.deephash.initialise import initialise_hash_layer
 from deephash_pipeline.losses import LOSS_PARAMETERS, LOSSES, SimilarityParameters
-from deephash_pipeline.pipelines.fine_tuning.nodes import encode_images, tune
-from deephash_pipeline.pipelines.hash_layer_init.nodes import initialise
+from deephash_pipeline.pipelines.fine_tuning.nodes import encode_images
 from deephash_pipeline.pipelines.shared.fitting import encode_z
 from deephash_pipeline.pipelines.shared.searching import Sets
 from tests.pipelines.squares import (
@@ -45,7 +45,7 @@ def fine_tuning_parameters(**training):
 @pytest.fixture(scope="module")
 def initialised(z):
     parameters = HashLayerInitParameters.model_validate({"training": TRAINING})
-    return initialise(LabelledFeatures(z, LABELS, CLASSES), parameters, run_of("deephash_pretrained"))
+    return initialise_hash_layer(LabelledFeatures(z, LABELS, CLASSES), parameters, run_of("deephash_pretrained"))
 
 
 def test_the_initial_code_is_the_sign_of_the_initial_hash_layer(initialised, z):
@@ -62,7 +62,7 @@ def test_the_scale_of_the_hash_layer_does_not_hang_on_the_class_that_a_folder_li
     z = generator.normal(size=(1000, 16)).astype(np.float32)
     z[:500] = 1 + 1e-4 * z[:500]
     still = {"epochs": 1, "batch_size": 100, "learning_rate": 1e-30}
-    stored, _, _ = initialise(
+    stored, _, _ = initialise_hash_layer(
         LabelledFeatures(z, np.repeat([0, 1], 500), ["blank", "full"]),
         HashLayerInitParameters.model_validate({"training": still}),
         run_of("deephash_pretrained"),
@@ -74,7 +74,7 @@ def test_fine_tuning_starts_from_both_pre_training_stages(initialised, trunk_wei
     """With steps too small to turn a sign, the code is that of pre-training."""
     layer, encoder, _ = initialised
     parameters = fine_tuning_parameters(learning_rate=1e-12)
-    hasher, _ = tune(TRAINING_SET, parameters, RUN, PreTrainedWeights(trunk_weights, layer))
+    hasher, _ = fine_tune(TRAINING_SET, parameters, RUN, PreTrainedWeights(trunk_weights, layer))
     tuned = encode_images(hasher, EXPERIMENT, Sets(QUERY_IMAGES, IMAGES, NO_IMAGES))
     before = encode_z(encoder, z, z[:0], query_z)
     np.testing.assert_array_equal(tuned.database, before.database)
@@ -98,7 +98,9 @@ RIVALS = {
 @pytest.mark.parametrize("method", RIVALS)
 def test_the_loss_of_a_rival_is_taken_by_name_and_trains_all_layers(initialised, trunk_weights, method):
     parameters = FineTuningParameters.model_validate({"training": TRAINING, "loss": {"name": method}, **RIVALS[method]})
-    hasher, history = tune(TRAINING_SET, parameters, run_of(method), PreTrainedWeights(trunk_weights, initialised[0]))
+    hasher, history = fine_tune(
+        TRAINING_SET, parameters, run_of(method), PreTrainedWeights(trunk_weights, initialised[0])
+    )
     codes = encode_images(hasher, EXPERIMENT, Sets(QUERY_IMAGES, IMAGES, NO_IMAGES))
     trunk = hasher.trunk.state_dict()
     assert codes.database.shape == (36, 2)
@@ -130,7 +132,7 @@ def test_a_divided_hash_layer_is_not_one_of_stage_two():
 def test_a_random_hash_layer_forgets_that_of_stage_two(initialised, trunk_weights):
     def projection(start, layer):
         parameters = fine_tuning_parameters(learning_rate=1e-12).model_copy(update={"initial_hash_layer": start})
-        hasher, _ = tune(TRAINING_SET, parameters, RUN, PreTrainedWeights(trunk_weights, layer))
+        hasher, _ = fine_tune(TRAINING_SET, parameters, RUN, PreTrainedWeights(trunk_weights, layer))
         return hasher.encoder.arrays()["projection"]
 
     layer = initialised[0]
@@ -150,7 +152,7 @@ def test_a_share_of_the_bits_keeps_what_pre_training_found_similar(initialised, 
             "similarity": {"share": 0.5, "of": of, "weight": 10},
         }
     )
-    _, history = tune(TRAINING_SET, parameters, RUN, start)
+    _, history = fine_tune(TRAINING_SET, parameters, RUN, start)
     assert history["similarity_error"].iloc[-1] < 0.9 * history["similarity_error"].iloc[0]
 
 
@@ -165,14 +167,14 @@ def test_logits_are_compared_for_the_classes_that_were_trained(trunk_weights, so
 def test_without_pre_training_there_is_no_similarity_to_keep(trunk_weights):
     parameters = fine_tuning_parameters().model_copy(update={"similarity": SimilarityParameters(share=0.5)})
     with pytest.raises(InputError, match="by pre-training, and there is none: set `share` to 0"):
-        tune(TRAINING_SET, parameters, run_of("deephash_random_start"))
+        fine_tune(TRAINING_SET, parameters, run_of("deephash_random_start"))
 
 
 def test_logits_are_not_compared_without_the_layer_that_gives_them(initialised, trunk_weights):
     similarity = SimilarityParameters(share=0.5, of="logits")
     parameters = fine_tuning_parameters().model_copy(update={"similarity": similarity})
     with pytest.raises(InputError, match="by the softmax layer of pre-training"):
-        tune(TRAINING_SET, parameters, RUN, PreTrainedWeights(trunk_weights, initialised[0]))
+        fine_tune(TRAINING_SET, parameters, RUN, PreTrainedWeights(trunk_weights, initialised[0]))
 
 
 @pytest.mark.parametrize("name", ["greedy_hash", "bihalf", "adsh"])
@@ -186,7 +188,7 @@ def test_a_loss_of_more_than_u_has_all_bits(name):
 def test_training_that_diverges_is_reported_in_one_line_with_its_cell_and_the_remedy(initialised, trunk_weights):
     parameters = fine_tuning_parameters(learning_rate=1e30)
     with pytest.raises(InputError) as caught:
-        tune(TRAINING_SET, parameters, RUN, PreTrainedWeights(trunk_weights, initialised[0]))
+        fine_tune(TRAINING_SET, parameters, RUN, PreTrainedWeights(trunk_weights, initialised[0]))
     message = str(caught.value)
     assert "deephash.b12" in message
     assert "learning_rate" in message

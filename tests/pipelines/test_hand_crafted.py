@@ -10,12 +10,13 @@ from kedro.runner import SequentialRunner
 
 from deephash_pipeline.common.cell import Cell
 from deephash_pipeline.deephash import Experiment, HashLayerInitParameters, LabelledFeatures, Run, initialise_hash_layer
+from deephash_pipeline.deephash.initialise import initialise_on_raw_features
 from deephash_pipeline.images.descriptors.gist import GistParameters, gist
 from deephash_pipeline.images.descriptors.hand_crafted import DESCRIPTORS, HandCraftedParameters
 from deephash_pipeline.pipeline_registry import register_pipelines
 from deephash_pipeline.pipelines.descriptor_extraction.nodes import describe_images, learn_vocabulary
 from deephash_pipeline.pipelines.grid import METHODS, compared_cells, on_descriptor
-from deephash_pipeline.pipelines.hand_crafted.nodes import initialise_on_descriptor, tabulate_features
+from deephash_pipeline.pipelines.hand_crafted.nodes import tabulate_features
 from deephash_pipeline.pipelines.shared.fitting import BaselineParameters
 
 STAGES = {name: register_pipelines()[name] for name in ("descriptor_extraction", "hand_crafted")}
@@ -94,7 +95,7 @@ def test_nothing_of_hand_crafted_features_runs_in_the_full_pipeline():
     for stage in STAGES.values():
         assert not full.all_outputs() & stage.all_outputs()
         assert not {node.func.__name__ for node in full.nodes} & {
-            function.__name__ for function in (describe_images, learn_vocabulary, initialise_on_descriptor)
+            function.__name__ for function in (describe_images, learn_vocabulary, initialise_on_raw_features)
         }
 
 
@@ -171,7 +172,7 @@ def test_the_hash_layer_on_a_descriptor_is_that_of_the_standardised_descriptor()
     deviation[3] = 1
     standardised = ((raw - raw.mean(axis=0, dtype=np.float64)) / deviation).astype(np.float32)
     cell = Cell(method="descriptor_deephash_pretrained", code_length=16)
-    encoder, history = initialise_on_descriptor(
+    encoder, history = initialise_on_raw_features(
         LabelledFeatures(raw, TRAINING_LABELS, CLASSES), INIT, Run(EXPERIMENT, cell)
     )
     _, expected, _ = initialise_hash_layer(

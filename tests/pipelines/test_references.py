@@ -9,7 +9,7 @@ from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.deephash.experiment import Experiment
 from deephash_pipeline.hashing.product_quantisation import quantise_products
 from deephash_pipeline.pipelines.grid import CODE_LENGTHS
-from deephash_pipeline.pipelines.references.nodes import Features, measure_pq, measure_z, unit
+from deephash_pipeline.pipelines.references.nodes import measure_pq, measure_z, unit
 from deephash_pipeline.pipelines.shared.searching import Sets
 from deephash_pipeline.reports.tables import map_table
 
@@ -24,7 +24,7 @@ def features(rows, seed):
 
 
 TRAINING, VALIDATION, QUERIES = features(300, 0), features(50, 1), features(40, 2)
-Z = Features(QUERIES[0], TRAINING[0], VALIDATION[0])
+Z = Sets(QUERIES[0], TRAINING[0], VALIDATION[0])
 LABELS = Sets(QUERIES[1], TRAINING[1], VALIDATION[1])
 
 
@@ -38,7 +38,7 @@ def test_real_valued_z_is_searched_in_the_sets_of_the_protocol():
 def test_z_is_ranked_by_cosines_and_zeros_are_far_from_all():
     z = np.array([[3.0, 4.0], [0.0, 0.0]], dtype=np.float32)
     np.testing.assert_allclose(unit(z), [[0.6, 0.8], [0, 0]])
-    scaled = Features(*(each * np.float32(7) for each in Z))
+    scaled = Sets(*(each * np.float32(7) for each in Z))
     assert measure_z(scaled, LABELS, "paper") == [pytest.approx(found) for found in measure_z(Z, LABELS, "paper")]
 
 

@@ -13,21 +13,19 @@ from deephash_pipeline.deephash import (
     PreTrainingParameters,
     TrainingSet,
 )
-from deephash_pipeline.deephash.fine_tune import FineTuningParameters
-from deephash_pipeline.deephash.initialise import HashLayerInitParameters
-from deephash_pipeline.deephash.pretrain import extract_features
+from deephash_pipeline.deephash.fine_tune import FineTuningParameters, fine_tune
+from deephash_pipeline.deephash.initialise import HashLayerInitParameters, initialise_hash_layer
+from deephash_pipeline.deephash.pretrain import extract_features, pretrain
 from deephash_pipeline.deephash.training_set import LabelledFeatures
 from deephash_pipeline.images.statistics import pixel_statistics
 from deephash_pipeline.pipelines.baseline_hashing.nodes import make_classifier_baseline
-from deephash_pipeline.pipelines.cnn_pretraining.nodes import pre_train
-from deephash_pipeline.pipelines.fine_tuning.nodes import encode_images, tune
+from deephash_pipeline.pipelines.fine_tuning.nodes import encode_images
 from deephash_pipeline.pipelines.grid import METHODS
-from deephash_pipeline.pipelines.hash_layer_init.nodes import initialise
 from deephash_pipeline.pipelines.measured_cells.nodes import report_measured_cells
 from deephash_pipeline.pipelines.shared.fitting import BaselineParameters, fit_hash_function
 from deephash_pipeline.pipelines.shared.reporting import ReportingParameters
 from deephash_pipeline.pipelines.shared.searching import Sets
-from deephash_pipeline.reports.gallery import CodedImages, GalleryParameters, retrieval_gallery
+from deephash_pipeline.reports.gallery import CodedImages, retrieval_gallery
 from deephash_pipeline.retrieval import CodeSets, count_shared_labels, graded_metrics, pack_bits
 from tests.pipelines.squares import CLASSES, EXPERIMENT, TRAINING, bars, measured_codes, run_of
 
@@ -48,7 +46,7 @@ QUERIES = LabelledImages(QUERY_IMAGES, QUERY_LABELS)
 @pytest.fixture(scope="module")
 def classifier():
     parameters = PreTrainingParameters.model_validate({"training": {**TRAINING, "epochs": 4}})
-    return pre_train(TRAINING_SET, QUERIES, parameters, ClassifierRun(EXPERIMENT))
+    return pretrain(TRAINING_SET, QUERIES, parameters, ClassifierRun(EXPERIMENT))
 
 
 @pytest.fixture(scope="module")
@@ -90,12 +88,12 @@ def test_the_code_of_the_classifier_needs_one_label_an_image(classifier):
 
 def test_the_hash_layer_and_the_network_are_trained_on_several_labels(z):
     features = LabelledFeatures(z, LABELS, CLASSES)
-    weights, _, history = initialise(
+    weights, _, history = initialise_hash_layer(
         features, HashLayerInitParameters.model_validate({"training": TRAINING}), run_of("deephash_pretrained")
     )
     assert weights["weight"].shape == (CODE_LENGTH, z.shape[1])
     assert torch.isfinite(weights["weight"]).all()
-    hasher, history = tune(
+    hasher, history = fine_tune(
         TRAINING_SET, FineTuningParameters.model_validate({"training": TRAINING}), run_of("deephash_random_start")
     )
     assert np.isfinite(history["loss"]).all()
@@ -128,6 +126,5 @@ def test_the_gallery_names_all_labels_of_an_image_and_frames_it_green_if_it_shar
         CodedImages(IMAGES, LABELS, codes.database),
         CLASSES,
         CODE_LENGTH,
-        GalleryParameters(neighbours=3),
     )
     assert "middle, right" in html

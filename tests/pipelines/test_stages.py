@@ -5,12 +5,11 @@ from kedro.runner import SequentialRunner
 
 from deephash_pipeline.common.cell import Cell
 from deephash_pipeline.deephash import ClassifierRun, LabelledImages, PreTrainingParameters, TrainingSet
-from deephash_pipeline.deephash.pretrain import ValidationAccuracy
+from deephash_pipeline.deephash.pretrain import ValidationAccuracy, pretrain
 from deephash_pipeline.hashing import ITQ, LSH, OneOfC
 from deephash_pipeline.images.sources.collection import ImageCollection, ImageSet
 from deephash_pipeline.pipelines.baseline_hashing import pipeline as baseline_hashing
 from deephash_pipeline.pipelines.baseline_hashing.nodes import make_classifier_baseline
-from deephash_pipeline.pipelines.cnn_pretraining.nodes import pre_train
 from deephash_pipeline.pipelines.data_ingestion.nodes import IngestionParameters, split_images
 from deephash_pipeline.pipelines.evaluation import pipeline as evaluation
 from deephash_pipeline.pipelines.shared.fitting import BaselineParameters, encode_z, fit_hash_function
@@ -63,7 +62,7 @@ def test_pre_training_has_a_row_of_metrics_for_each_epoch(classifier):
 
 def test_pre_training_watches_validation_images_where_there_are_some():
     parameters = PreTrainingParameters.model_validate({"training": TRAINING})
-    _, _, history = pre_train(
+    _, _, history = pretrain(
         TRAINING_SET, LabelledImages(QUERY_IMAGES, QUERY_LABELS), parameters, ClassifierRun(EXPERIMENT)
     )
     assert history["validation_accuracy"].between(0, 1).all()
@@ -72,7 +71,7 @@ def test_pre_training_watches_validation_images_where_there_are_some():
 def test_the_classifier_has_a_place_for_classes_that_training_has_not_seen():
     given = TrainingSet(IMAGES, LABELS, STATISTICS, [*CLASSES, "unseen"])
     parameters = PreTrainingParameters.model_validate({"training": TRAINING})
-    _, softmax, _ = pre_train(given, NO_SET, parameters, ClassifierRun(EXPERIMENT))
+    _, softmax, _ = pretrain(given, NO_SET, parameters, ClassifierRun(EXPERIMENT))
     assert len(softmax["bias"]) == 4
 
 
@@ -86,7 +85,7 @@ def test_of_more_validation_than_training_images_a_sample_is_watched(monkeypatch
     monkeypatch.setattr(ValidationAccuracy, "__call__", watch)
     few = TrainingSet(IMAGES[:12], LABELS[:12], STATISTICS, CLASSES)
     parameters = PreTrainingParameters.model_validate({"training": TRAINING})
-    pre_train(few, LabelledImages(IMAGES, LABELS), parameters, ClassifierRun(EXPERIMENT))
+    pretrain(few, LabelledImages(IMAGES, LABELS), parameters, ClassifierRun(EXPERIMENT))
     assert watched == [(12, 12), (12, 12)]
 
 

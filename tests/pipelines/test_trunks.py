@@ -19,13 +19,12 @@ from deephash_pipeline.deephash import (
     Run,
     TrainingSet,
 )
-from deephash_pipeline.deephash.fine_tune import PreTrainedWeights, build_network, fit_hash_layer
-from deephash_pipeline.deephash.pretrain import extract_features
+from deephash_pipeline.deephash.fine_tune import PreTrainedWeights, build_network, fine_tune, fit_hash_layer
+from deephash_pipeline.deephash.pretrain import extract_features, pretrain
 from deephash_pipeline.images.inputs import ImageInputs
 from deephash_pipeline.images.statistics import pixel_statistics
 from deephash_pipeline.networks import build_trunk
-from deephash_pipeline.pipelines.cnn_pretraining.nodes import pre_train
-from deephash_pipeline.pipelines.fine_tuning.nodes import encode_images, tune
+from deephash_pipeline.pipelines.fine_tuning.nodes import encode_images
 from deephash_pipeline.pipelines.shared.searching import Sets
 from deephash_pipeline.project.datasets import TensorsDataset
 from deephash_pipeline.retrieval import pack_bits
@@ -53,7 +52,7 @@ def stage_one(**changes):
 
 
 def trained_classifier(images, labels, parameters, chosen):
-    return pre_train(
+    return pretrain(
         training_set(images, labels), LabelledImages(images[:0], labels[:0]), parameters, ClassifierRun(chosen)
     )
 
@@ -118,7 +117,7 @@ def test_a_frozen_trunk_keeps_its_statistics_and_has_no_dropout(initial_hash_lay
     )
     layer = build_network(training_set(images, labels), parameters, Run(chosen, CELL)).hash_layer.state_dict()
     start = PreTrainedWeights(weights, layer)
-    hasher, _ = tune(training_set(images, labels), parameters, Run(chosen, CELL), start)
+    hasher, _ = fine_tune(training_set(images, labels), parameters, Run(chosen, CELL), start)
     assert all(torch.equal(hasher.trunk.state_dict()[name], tensor) for name, tensor in weights.items())
     network = build_network(training_set(images, labels), parameters, Run(chosen, CELL)).train()
     assert not any(layer.training for layer in network.trunk.modules())
@@ -137,7 +136,7 @@ def test_on_a_frozen_trunk_the_hash_layer_learns_from_z_and_codes_are_those_of_z
     layer = build_network(training_set(images, labels), parameters, Run(chosen, CELL)).hash_layer.state_dict()
     start = PreTrainedWeights(weights, layer, z=z)
     blank = replace(training_set(images, labels), images=np.zeros_like(images))
-    hasher, history = tune(blank, parameters, Run(chosen, CELL), start)
+    hasher, history = fine_tune(blank, parameters, Run(chosen, CELL), start)
     assert history["loss"].iloc[-1] < history["loss"].iloc[0]
     assert all(torch.equal(hasher.trunk.state_dict()[name], tensor) for name, tensor in weights.items())
     codes = encode_images(hasher, chosen, Sets(*3 * [images]), Sets(z[:2], z, z[:0]))

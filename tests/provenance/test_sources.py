@@ -4,8 +4,8 @@ import sys
 
 import pytest
 
+from deephash_pipeline.deephash.fine_tune import fine_tune
 from deephash_pipeline.pipelines.data_ingestion.nodes import split_images
-from deephash_pipeline.pipelines.fine_tuning.nodes import tune
 from deephash_pipeline.pipelines.shared.fitting import encode_z
 from deephash_pipeline.pipelines.shared.measuring import measure_retrieval
 from deephash_pipeline.provenance.sources import sources
@@ -167,7 +167,7 @@ def test_whatever_way_the_code_takes_a_change_is_noticed(toy, way):
 
 
 def test_training_reaches_the_loss_that_it_names_and_ingestion_no_code_of_training():
-    losses = {name for name in sources([tune], {"dpsh"}) if name.startswith("deephash_pipeline.losses.")}
+    losses = {name for name in sources([fine_tune], {"dpsh"}) if name.startswith("deephash_pipeline.losses.")}
     assert "deephash_pipeline.losses.dpsh" in losses
     assert not losses & {"deephash_pipeline.losses.hashnet", "deephash_pipeline.losses.csq"}
     packages = {name.split(".")[1] for name in sources([split_images])}
@@ -177,5 +177,5 @@ def test_training_reaches_the_loss_that_it_names_and_ingestion_no_code_of_traini
 
 
 def test_no_node_reaches_what_only_records_and_reports():
-    for name in sources([split_images, encode_z, tune]):
+    for name in sources([split_images, encode_z, fine_tune]):
         assert not any(word in name for word in ("provenance", "tracking", "hook"))

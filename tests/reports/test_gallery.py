@@ -2,6 +2,7 @@ import base64
 import io
 import re
 from typing import NamedTuple
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -11,7 +12,6 @@ from PIL import Image
 
 from deephash_pipeline.reports.gallery import (
     CodedImages,
-    GalleryParameters,
     nearest,
     retrieval_gallery,
     stratified_queries,
@@ -37,14 +37,13 @@ def sides(queries=12, database=40, channels=1, size=28):
     }
 
 
-def gallery_of(given_sides, **shown):
-    queries, database = (
+def gallery_of(given_sides, queries=8, neighbours=10, seed=0):
+    shown = (
         CodedImages(*(given_sides[f"{side}_{part}"] for part in ("images", "labels", "codes")))
         for side in ("query", "database")
     )
-    return retrieval_gallery(
-        queries, database, given_sides["class_names"], given_sides["code_length"], GalleryParameters(**shown)
-    )
+    with patch.multiple("deephash_pipeline.reports.gallery", ROWS=queries, COLUMNS=neighbours):
+        return retrieval_gallery(*shown, given_sides["class_names"], given_sides["code_length"], seed)
 
 
 class Tile(NamedTuple):

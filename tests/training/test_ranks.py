@@ -2,7 +2,6 @@
 
 import json
 import multiprocessing
-import pickle
 
 import numpy as np
 import pytest
@@ -10,7 +9,7 @@ import torch
 from torch import nn
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.training import CheckpointFolder, TrainingDiverged, ranks
+from deephash_pipeline.training import CheckpointFolder, ranks
 from tests.services import free_port
 from tests.training import digits_on_ranks
 from tests.training.digits_on_ranks import NEVER, SECONDS_TO_WAIT
@@ -98,9 +97,3 @@ def test_ranks_share_a_batch_without_gap_or_overlap(monkeypatch, world, batch, p
         monkeypatch.setattr(ranks, "rank", lambda number=number: number)
         found.append(ranks.own_part(batch))
     assert found == [slice(*part) for part in parts]
-
-
-def test_the_errors_of_training_survive_the_way_between_processes():
-    error = TrainingDiverged("message", "description", {"weight": torch.ones(2)})
-    restored = pickle.loads(pickle.dumps(error))
-    assert str(restored) == "message" and torch.equal(restored.weights["weight"], torch.ones(2))

@@ -124,11 +124,10 @@ def test_a_diverged_loss_stops_training_and_the_last_good_weights_are_kept(value
     x, labels = blobs()
     module, one_epoch = linear(), linear()
     message = f"test: the loss became {value} in epoch 2: lower `learning_rate`"
-    with pytest.raises(TrainingDiverged, match=message) as caught:
+    with pytest.raises(TrainingDiverged, match=message):
         train(module, Exploding(), labelled(x, labels), parameters(), TrainingRun("test", 1))
     train(one_epoch, CrossEntropy(), labelled(x, labels), parameters(epochs=1), TrainingRun("test", 1))
     assert torch.equal(module.weight, one_epoch.weight)
-    assert torch.equal(caught.value.weights["weight"], one_epoch.weight)
 
 
 def losses_to_rates(losses, **changes):

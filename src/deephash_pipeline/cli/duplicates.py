@@ -58,11 +58,14 @@ def duplicates(
     others, unnamed_others = list_images(against) if against else ([], [])
     found = find_duplicates(files, lambda: FeatureExtractor.pretrained(device=device), level or "default", others)
     found.skipped[:0] = [*unnamed, *unnamed_others]
-    rows = [{"group": number, **row} for number, group in enumerate(_groups(found), start=1) for row in group]
+    groups = list(_groups(found))
+    rows = [{"group": number, **row} for number, group in enumerate(groups, start=1) for row in group]
     removable = [photo for group in found.groups for photo in group.removable]
     lines = [absolute_path(photo) for photo in removable]
+    skipped = [{"path": broken.name, "reason": broken.reason} for broken in found.skipped]
+    as_json = {"files": found.pictures, "groups": groups, "skipped": skipped}
     contents: dict[Path | None, Callable[[], str]] = {
-        json_file: lambda: json.dumps(_as_json(found), ensure_ascii=False, indent=1) + "\n",
+        json_file: lambda: json.dumps(as_json, ensure_ascii=False, indent=1) + "\n",
         csv_file: lambda: _as_csv(rows),
         html_file: lambda: render_page(found, f"Duplicates in {', '.join(paths)}", embedded, absolute_path),
         remove_list: lambda: "".join(f"{line}\n" for line in lines if "\n" not in line),
@@ -106,11 +109,6 @@ def _groups(found: Duplicates) -> Iterator[list[dict[str, Any]]]:
             }
             for member in group.members
         ]
-
-
-def _as_json(found: Duplicates) -> dict[str, Any]:
-    skipped = [{"path": broken.name, "reason": broken.reason} for broken in found.skipped]
-    return {"files": found.pictures, "groups": list(_groups(found)), "skipped": skipped}
 
 
 def _as_csv(rows: Sequence[dict[str, Any]]) -> str:

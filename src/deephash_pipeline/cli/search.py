@@ -24,6 +24,7 @@ from deephash_pipeline.cli.vectors import (
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.deephash import ImageHasher
 from deephash_pipeline.search import Answers, HammingIndex
+from deephash_pipeline.search.coded import CodedItems
 from deephash_pipeline.search.encoding import CodeFolder, add_encoded
 from deephash_pipeline.search.images import (
     AddedImages,
@@ -167,13 +168,13 @@ def add(index: Path, paths: Sequence[str], device: str, **of_vectors: Any) -> No
 @click.option("--missing-ok", is_flag=True, help="Pass over ids that are not there.")
 def remove(index: Path, ids: Sequence[str], missing_ok: bool) -> None:
     """Remove the images, or vectors, named IDS from INDEX; files outside it stay."""
-    if holds_vectors(index):
-        with open_vector_index(index, read_only=False) as vectors:
-            removed = vectors.remove([vectors.id_of(name) for name in ids], missing_ok)
-            click.echo(f"{index}: {removed} removed, {len(vectors)} vectors")
-        return
-    with ImageIndex.open(index, device="cpu") as images:
-        click.echo(f"{index}: {images.remove(ids, missing_ok)} removed, {len(images)} images")
+    of_vectors = holds_vectors(index)
+    found: CodedItems = (
+        open_vector_index(index, read_only=False) if of_vectors else ImageIndex.open(index, device="cpu")
+    )
+    with found as items:
+        removed = items.remove(list(map(items.id_of, ids)), missing_ok)
+        click.echo(f"{index}: {removed} removed, {len(items)} {'vectors' if of_vectors else 'images'}")
 
 
 @index.command()

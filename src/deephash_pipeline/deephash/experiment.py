@@ -191,10 +191,6 @@ class Run(StageRun):
         """In progress and errors."""
         return self.cell.namespace
 
-    def named(self, history: pd.DataFrame, stage: str) -> pd.DataFrame:
-        """Say of each row of a training's history whose it is."""
-        return history.assign(method=self.cell.method, code_length=self.cell.code_length, stage=stage)
-
     @property
     def code_length(self) -> int:
         """Bits of the codes."""
@@ -223,3 +219,10 @@ def engine_run(
         checkpoints=run.checkpoints,
         configuration=run.configuration(parameters),
     )
+
+
+def history_of(run: ClassifierRun | Run, rows: Any, stage: str) -> pd.DataFrame:
+    """Make a table of what a training has told of its epochs, each row with what was trained."""
+    cell = run.cell if isinstance(run, Run) else None
+    named = {"method": cell and cell.method, "code_length": cell and cell.code_length, "stage": stage}
+    return pd.DataFrame(rows).assign(**named)

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from deephash_pipeline.common.cell import Cell
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.randomness import derive_seed
-from deephash_pipeline.deephash.experiment import Run, StageParameters, engine_run
+from deephash_pipeline.deephash.experiment import Run, StageParameters, engine_run, history_of
 from deephash_pipeline.deephash.hasher import ImageHasher
 from deephash_pipeline.deephash.initialise import hash_layer_encoder
 from deephash_pipeline.deephash.pretrain import extract_features
@@ -196,7 +196,7 @@ def fine_tune(
     )
     network.cpu()
     hasher = ImageHasher.assemble(trunk.cpu(), hash_layer_encoder(network.hash_layer), training_set, run)
-    return FineTuned(hasher, pd.DataFrame(history))
+    return FineTuned(hasher, history_of(run, history, "fine_tuning"))
 
 
 def warn_if_collapsed(codes: NDArray[np.uint8], hasher: ImageHasher) -> None:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from deephash_pipeline.common.randomness import derive_seed
-from deephash_pipeline.deephash.experiment import Run, StageParameters, engine_run
+from deephash_pipeline.deephash.experiment import Run, StageParameters, engine_run, history_of
 from deephash_pipeline.deephash.training_set import LabelledFeatures
 from deephash_pipeline.hashing.base import Encoder
 from deephash_pipeline.hashing.learned import LearnedHashLayer
@@ -90,12 +90,14 @@ def initialise_hash_layer(
     )
     hash_layer.cpu()
     weights = {"weight": hash_layer.weight.detach()}
-    return InitialisedHashLayer(weights, hash_layer_encoder(hash_layer), pd.DataFrame(history))
+    return InitialisedHashLayer(
+        weights, hash_layer_encoder(hash_layer), history_of(run, history, "hash_layer_initialisation")
+    )
 
 
 def initialise_on_raw_features(
     features: LabelledFeatures, parameters: HashLayerInitParameters, run: Run
-) -> InitialisedHashLayer:
+) -> tuple[Encoder, pd.DataFrame]:
     """Train the hash layer on features of any scale, such as a hand-crafted descriptor, standardised first.
 
     The standardisation is part of the encoder's hyperplanes, which take the features as they come.
@@ -109,8 +111,8 @@ def initialise_on_raw_features(
         >>> z, labels = np.eye(2, dtype=np.float32).repeat(8, axis=0), np.arange(2).repeat(8)
         >>> features = LabelledFeatures(z, labels, ["a", "b"])
         >>> training = TrainingParameters(epochs=2, batch_size=8, learning_rate=0.1)
-        >>> initialised = initialise_on_raw_features(features, HashLayerInitParameters(training=training), run)
-        >>> initialised.encoder.transform(features.z).shape
+        >>> encoder, _ = initialise_on_raw_features(features, HashLayerInitParameters(training=training), run)
+        >>> encoder.transform(features.z).shape
         (16, 8)
     """
     mean, deviation = moments(features.z)
@@ -121,7 +123,7 @@ def initialise_on_raw_features(
     # w . (x - mean) / deviation >= 0: the layer has no bias.
     directions = weights["weight"].numpy().T / deviation[:, np.newaxis]
     encoder = LearnedHashLayer.from_arrays(run.code_length, hyperplanes_through(mean, directions))
-    return InitialisedHashLayer(weights, encoder, history)
+    return encoder, history
 
 
 def moments(features: NDArray[np.float32]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from deephash_pipeline.common.randomness import derive_seed
-from deephash_pipeline.deephash.experiment import ClassifierRun, Experiment, StageParameters, engine_run
+from deephash_pipeline.deephash.experiment import ClassifierRun, Experiment, StageParameters, engine_run, history_of
 from deephash_pipeline.deephash.features import FeatureExtractor, usual_runtime
 from deephash_pipeline.deephash.training_set import LabelledImages, TrainingSet
 from deephash_pipeline.images.augmentation import AugmentationParameters
@@ -20,6 +20,7 @@ from deephash_pipeline.networks import SoftmaxNetwork, Trunk, initialise
 from deephash_pipeline.networks.layers import Shape
 from deephash_pipeline.training import LabelledInputs, classification_objective, outputs_in_blocks, train
 
+STAGE = "softmax_pre_training"
 NO_HISTORY = pd.DataFrame({"epoch": pd.Series(dtype=int), "loss": pd.Series(dtype=float)})
 """Of a trunk that is not trained."""
 
@@ -107,7 +108,9 @@ def pretrain(
     """
     experiment, device = run.experiment, run.device
     if experiment.trunk.frozen:
-        return PreTrained(frozen_trunk(experiment, training_set.images.shape[1:]).state_dict(), {}, NO_HISTORY)
+        return PreTrained(
+            frozen_trunk(experiment, training_set.images.shape[1:]).state_dict(), {}, history_of(run, NO_HISTORY, STAGE)
+        )
     require_labels(training_set.labels, run.name)
     seed = derive_seed(experiment.seed, "pre-training, stage 1")
     trunk = experiment.trunk_for(training_set.images.shape[1:])
@@ -130,7 +133,7 @@ def pretrain(
         engine_run(run, parameters, seed, after_epoch),
     )
     network.cpu()
-    return PreTrained(network.trunk.state_dict(), network.softmax.state_dict(), pd.DataFrame(history))
+    return PreTrained(network.trunk.state_dict(), network.softmax.state_dict(), history_of(run, history, STAGE))
 
 
 def frozen_trunk(experiment: Experiment, image_shape: Shape) -> Trunk:

@@ -38,7 +38,8 @@ def principal_directions(z: NDArray[Any], centre: NDArray[np.float64], at_most: 
                [0.]])
     """
     require_different_rows(z, "direction of variance")
-    covariance = _covariance(z, centre)
+    covariance = scatter(z, centre)
+    covariance /= z.shape[0]
     features = covariance.shape[0]
     count = min(at_most, features)
     variances, directions = eigh(covariance, subset_by_index=(features - count, features - 1))
@@ -84,10 +85,10 @@ def one_direction_per_bit(
     return directions
 
 
-def _covariance(z: NDArray[Any], centre: NDArray[np.float64]) -> NDArray[np.float64]:
+def scatter(z: NDArray[Any], centre: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Sum over the rows of `z` of (z - centre)(z - centre)', in float64."""
     total: NDArray[np.float64] = np.zeros((z.shape[1], z.shape[1]))
     for rows in row_blocks(z, at_least=COVARIANCE_ROWS):
         centred = z[rows] - centre
         total += centred.T @ centred
-    total /= z.shape[0]
     return total

@@ -10,7 +10,7 @@ from scipy.sparse import csr_array, diags_array
 
 from deephash_pipeline.hashing.itq import ITQ
 from deephash_pipeline.hashing.linear import feature_mean, hyperplanes_through, project
-from deephash_pipeline.hashing.principal_directions import one_direction_per_bit, with_signs_fixed
+from deephash_pipeline.hashing.principal_directions import one_direction_per_bit, scatter, with_signs_fixed
 from deephash_pipeline.hashing.rows import require_different_rows, row_blocks
 
 FEWEST = 500
@@ -69,17 +69,17 @@ class SRH(ITQ):
         require_different_rows(z, "direction of variance")
         centre = feature_mean(z)
         rows = unit_rows(z - centre)
-        scatter = second_moment(rows)
+        moment = scatter(rows, np.zeros(rows.shape[1]))
         smooth = neighbour_graph(rows, self.neighbours, labels).smoothness(rows)
         for _ in range(self.rounds):
-            values, vectors = spectral_regression(smooth, scatter, NEAR[0] / len(rows))
+            values, vectors = spectral_regression(smooth, moment, NEAR[0] / len(rows))
             embedded = embed(rows, (vectors * values)[:, :KEPT])
             smooth = neighbour_graph(embedded, 2 * self.neighbours, labels).smoothness(rows)
-        metric = np.zeros_like(scatter)
+        metric = np.zeros_like(moment)
         for ridge, constant in (NEAR,) if self.supervised else (NEAR, FAR):
-            values, vectors = spectral_regression(smooth, scatter, ridge / len(rows))
+            values, vectors = spectral_regression(smooth, moment, ridge / len(rows))
             embedding = vectors * (values + constant / len(rows))
-            metric += embedding @ embedding.T / np.vdot(embedding, scatter @ embedding)
+            metric += embedding @ embedding.T / np.vdot(embedding, moment @ embedding)
         lengths, axes = eigh(metric)
         embedding = with_signs_fixed(axes * np.sqrt(np.maximum(lengths, 0)))
         embedded = embed(rows, embedding)
@@ -113,15 +113,6 @@ def unit_rows(rows: NDArray[Any]) -> NDArray[np.float32]:
 def embed(rows: NDArray[np.float32], embedding: NDArray[np.float64]) -> NDArray[np.float32]:
     """Rows (n, D) times an embedding (D, m), divided by their lengths."""
     return np.concatenate([unit_rows(rows[block] @ embedding) for block in row_blocks(rows)])
-
-
-def second_moment(rows: NDArray[np.float32]) -> NDArray[np.float64]:
-    """Compute t't of rows t (n, D), shape (D, D)."""
-    total = np.zeros((rows.shape[1], rows.shape[1]))
-    for block in row_blocks(rows, at_least=AT_LEAST):
-        part = rows[block].astype(np.float64)
-        total += part.T @ part
-    return total
 
 
 def neighbour_graph(rows: NDArray[np.float32], neighbours: int, labels: NDArray[np.int64]) -> Graph:

@@ -131,15 +131,11 @@ def figure_precision_recall(
     )
 
 
-def _baseline_name(cell: CellMetrics, display_names: Mapping[str, str]) -> str:
-    return f"{method_name(CLASSIFIER_BASELINE, display_names)} ({cell_code_length(cell)} bits)"
-
-
 def _level(baseline: CellMetrics, display_names: Mapping[str, str], ends: Sequence[int]) -> go.Scatter:
     return go.Scatter(
         x=ends,
         y=[cell_metric(baseline, _SCORE)] * 2,
-        name=_baseline_name(baseline, display_names),
+        name=f"{method_name(CLASSIFIER_BASELINE, display_names)} ({cell_code_length(baseline)} bits)",
         mode="lines+markers",
         line={"color": REFERENCE_COLOUR, "dash": "longdash", "width": 1.8},
         hovertemplate="%{y:.4f}",

@@ -3,13 +3,14 @@
 import base64
 import io
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from deephash_pipeline.reports.templates import render
+from deephash_pipeline.common.templates import render
 from deephash_pipeline.retrieval.labels import label_names, share_a_label
 
 _SHOWN_SIDE = 90
@@ -43,22 +44,8 @@ class CodedImages:
     codes: NDArray[np.uint8]
 
 
-class GalleryParameters(NamedTuple):
-    """How much a gallery shows.
-
-    Attributes:
-        queries: rows at most; fewer if there are fewer queries.
-        neighbours: database images per row at most.
-        seed: seed of the drawn queries and of the order of ties.
-
-    Example:
-        >>> GalleryParameters(queries=3).neighbours
-        10
-    """
-
-    queries: int = 8
-    neighbours: int = 10
-    seed: int = 0
+ROWS, COLUMNS = 8, 10
+"""Queries that a gallery shows, and database images beside each, at most."""
 
 
 def retrieval_gallery(
@@ -66,7 +53,7 @@ def retrieval_gallery(
     database: CodedImages,
     class_names: list[str],
     code_length: int,
-    parameters: GalleryParameters,
+    seed: int = 0,
 ) -> str:
     """Show queries of different classes, each beside its nearest database images by Hamming distance.
 
@@ -78,7 +65,7 @@ def retrieval_gallery(
         database: images that they search.
         class_names: name of each label.
         code_length: bits.
-        parameters: numbers of queries and neighbours to show, and the seed.
+        seed: seed of the drawn queries and of the order of ties.
 
     Returns:
         HTML that loads nothing: a file to open, and what `page.render_report` takes into the report. Frames are green
@@ -87,17 +74,17 @@ def retrieval_gallery(
     Example:
         >>> labels, codes = np.array([0, 1]), np.array([[0b11110000], [0b00001111]], dtype=np.uint8)
         >>> images = CodedImages(np.zeros((2, 1, 8, 8), dtype=np.uint8), labels, codes)
-        >>> html = retrieval_gallery(images, images, ["cat", "dog"], 8, GalleryParameters(queries=1, neighbours=1))
+        >>> html = retrieval_gallery(images, images, ["cat", "dog"], 8)
         >>> html.count("<img")
-        2
+        6
     """
-    generator = np.random.default_rng(parameters.seed)
-    columns = min(parameters.neighbours, len(database.labels))
+    generator = np.random.default_rng(seed)
+    columns = min(COLUMNS, len(database.labels))
     small = max(queries.images.shape[2:]) <= _SHOWN_SIDE
     rows = []
     # Of several labels the first decides which queries are shown.
     leading = queries.labels.argmax(axis=1) if queries.labels.ndim == 2 else queries.labels
-    for query in stratified_queries(leading, parameters.queries, generator):
+    for query in stratified_queries(leading, ROWS, generator):
         [shown] = label_names(queries.labels[[query]], class_names)
         indices, distances = nearest(queries.codes[query], database.codes, columns, generator)
         tiles = [Tile(_data_uri(queries.images[query]), small, shown)]
@@ -108,7 +95,8 @@ def retrieval_gallery(
             uri = _data_uri(database.images[index])
             tiles.append(Tile(uri, small, name, int(distance), bool(is_right)))
         rows.append(tiles)
-    html = render("gallery.html.j2", rows=rows, columns=columns, code_length=code_length, seed=parameters.seed)
+    template = Path(__file__).with_name("templates") / "gallery.html.j2"
+    html = render(template, rows=rows, columns=columns, code_length=code_length, seed=seed)
     # Opened by itself the file says nothing of its encoding.
     return html.encode("ascii", "xmlcharrefreplace").decode()
 

@@ -4,6 +4,7 @@ import itertools
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import NamedTuple
 
 import pandas as pd
@@ -11,9 +12,9 @@ import plotly.graph_objects as go
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
+from deephash_pipeline.common.templates import render
 from deephash_pipeline.reports.paper.published import CITED_HEADING, CITED_NOTE, FEATURE_CODE_LENGTHS, MAIN_CODE_LENGTHS
 from deephash_pipeline.reports.tables import ByProtocol, citations
-from deephash_pipeline.reports.templates import render
 from deephash_pipeline.retrieval.protocols import Protocol
 
 _ABSENT = "\N{EN DASH}"
@@ -47,17 +48,6 @@ class Comparison(NamedTuple):
     code_lengths: list[int]
     rows: list[TableRow]
     cited: dict[str, str]
-
-
-@dataclass(frozen=True)
-class PlacedFigure:
-    """A figure in the page: the anchor, the heading, a line for the reader and the Plotly description as JSON."""
-
-    anchor: str
-    heading: str
-    how_to_read: str
-    height: int
-    json: Markup
 
 
 @dataclass(frozen=True)
@@ -101,7 +91,7 @@ def render_report(title: str, report: Report) -> str:
         report: contents that stand below it.
     """
     return render(
-        "report.html.j2",
+        Path(__file__).with_name("templates") / "report.html.j2",
         title=title,
         benchmark=report.benchmark,
         summary=report.summary,
@@ -168,13 +158,14 @@ def _difference(value: float) -> TableCell:
     return TableCell(text, "difference above" if value > 0 else "difference below")
 
 
-def _placed(anchor: str, figure: go.Figure) -> PlacedFigure:
+def _placed(anchor: str, figure: go.Figure) -> dict[str, object]:
+    """What the page shows of a figure; its JSON is filled in by a script."""
     many_panels = len(list(figure.select_xaxes())) > 1
     height = int(figure.layout.height or _DEFAULT_HEIGHT)
     margin = _PANEL_TITLE_MARGIN if many_panels else _MARGIN
     untitled = go.Figure(figure).update_layout(title=None, margin_t=margin, height=height)
     meta = figure.layout.meta if isinstance(figure.layout.meta, Mapping) else {}
-    return PlacedFigure(
+    return dict(
         anchor=re.sub(r"[^A-Za-z0-9_-]+", "-", anchor),
         heading=figure.layout.title.text or anchor,
         how_to_read=str(meta.get("how_to_read", "")),

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from deephash_pipeline.common.devices import freed_memory_is_kept, resolve_precision
 from deephash_pipeline.common.errors import InputError
@@ -28,24 +28,7 @@ logger = logging.getLogger(__name__)
 
 
 class TrainingDiverged(InputError):
-    """The loss became infinite or not a number.
-
-    Attributes:
-        description: name of the training.
-        weights: state of the module after the last good epoch, on the CPU; the module holds it too.
-
-    Example:
-        >>> str(TrainingDiverged("deephash.b48: the loss became nan", "deephash.b48", weights={}))
-        'deephash.b48: the loss became nan'
-    """
-
-    def __init__(self, message: str, description: str, weights: dict[str, Tensor]) -> None:
-        super().__init__(message, description, weights)
-        self.description = description
-        self.weights = weights
-
-    def __str__(self) -> str:
-        return str(self.args[0])
+    """The loss became infinite or not a number; the module has the weights of the last good epoch."""
 
 
 def train(
@@ -183,11 +166,9 @@ def _shown_steps(
 
 
 def _diverged(training: Training, loss: float, parameters: TrainingParameters, description: str) -> TrainingDiverged:
-    last_good = training.progress.last_good
-    training.module.load_state_dict(last_good)
+    training.module.load_state_dict(training.progress.last_good)
     training.module.eval()
-    message = (
+    return TrainingDiverged(
         f"{description}: the loss became {loss} in epoch {training.progress.epoch}: lower `learning_rate` "
         f"(now {parameters.learning_rate:g}) or check the inputs"
     )
-    return TrainingDiverged(message, description, {name: good.cpu() for name, good in last_good.items()})

@@ -5,9 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
 from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.templates import render
 from deephash_pipeline.deephash import ImageHasher
 from deephash_pipeline.deephash.hasher import IN_FOLDER
 from deephash_pipeline.hashers import HasherDescription
@@ -16,13 +15,6 @@ from deephash_pipeline.provenance import Origin
 WEIGHTS, CONFIGURATION, CARD = IN_FOLDER, "config.json", "README.md"
 SCORE = "mean_average_precision"
 SHOWN_PARAMETERS = ("experiment", "cnn_pretraining", "hash_layer_init", "baseline_hashing", "fine_tuning")
-CARDS = Environment(
-    loader=PackageLoader("deephash_pipeline.deephash.export", "templates"),
-    undefined=StrictUndefined,
-    trim_blocks=True,
-    lstrip_blocks=True,
-    keep_trailing_newline=True,
-)
 
 
 def export_huggingface(
@@ -82,7 +74,8 @@ def model_card(about: HasherDescription, metrics: Mapping[str, Any] | None, orig
     """
     measured = {name: value for name, value in (metrics or {}).items() if isinstance(value, int | float)}
     parameters = origin.parameters if origin else {}
-    return CARDS.get_template("model_card.md.j2").render(
+    return render(
+        Path(__file__).with_name("templates") / "model_card.md.j2",
         name=f"{about.benchmark}-{about.method}-{about.code_length}",
         score=measured.get(SCORE),
         about=about,

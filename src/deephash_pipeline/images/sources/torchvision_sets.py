@@ -1,9 +1,7 @@
 """Data sets that torchvision downloads, checks against their MD5 and reads, MNIST among them; CIFAR-10 as files too."""
 
-import http.client
 import os
 import pickle
-import tarfile
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -20,16 +18,6 @@ from deephash_pipeline.images.sources.source import ImageSource
 TorchvisionName = Literal["MNIST", "FashionMNIST", "KMNIST", "CIFAR10", "CIFAR100", "FER2013"]
 EMOTIONS = ("angry", "disgust", "fear", "happy", "sad", "surprise", "neutral")
 """Classes of FER2013, which torchvision does not name."""
-
-FAILURES = (
-    OSError,
-    RuntimeError,
-    ValueError,
-    EOFError,
-    http.client.HTTPException,
-    tarfile.TarError,
-    pickle.PickleError,
-)
 
 
 class TorchvisionSource(ImageSource):
@@ -86,7 +74,7 @@ def data_set(name: TorchvisionName, folder: Path, training: bool, download: bool
             # Of Kaggle, which asks for an account.
             return datasets.FER2013(folder, "train" if training else "test")
         return getattr(datasets, name)(folder, train=training, download=download)
-    except FAILURES as error:
+    except Exception as error:  # damaged files and networks make its readers raise anything
         remedy = "check the network and try again" if download else "set `download: true` of the source"
         raise InputError(
             f"torchvision cannot read {name} from {folder} ({error}): delete its files there if they are damaged; "

@@ -2,7 +2,7 @@
 
 from kedro.pipeline import Pipeline
 
-from deephash_pipeline.pipelines.cnn_pretraining.nodes import pre_train
+from deephash_pipeline.deephash.pretrain import pretrain
 from deephash_pipeline.pipelines.shared.bundles import node
 from deephash_pipeline.pipelines.shared.inputs import (
     CLASSIFIER_RUN,
@@ -20,4 +20,5 @@ def create_pipeline(further_replicate: bool = False) -> Pipeline:
     """
     run = CLASSIFIER_RUN_OF_REPLICATE if further_replicate else CLASSIFIER_RUN
     outputs = ["trunk_weights", "softmax_weights", "pre_training_history"]
-    return Pipeline([node(pre_train, [TRAINING_SET, VALIDATION_SET, "params:cnn_pretraining", run], outputs)])
+    inputs = [TRAINING_SET, VALIDATION_SET, "params:cnn_pretraining", run]
+    return Pipeline([node(pretrain, inputs, outputs, "pre_train")])

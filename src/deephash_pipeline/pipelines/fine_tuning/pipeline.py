@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from kedro.pipeline import Pipeline
 
 from deephash_pipeline.common.cell import Cell
-from deephash_pipeline.pipelines.fine_tuning.nodes import encode_images, tune
+from deephash_pipeline.deephash.fine_tune import fine_tune
+from deephash_pipeline.pipelines.fine_tuning.nodes import encode_images
 from deephash_pipeline.pipelines.grid import DEEP_RIVALS, FINE_TUNINGS, PRE_TRAINING, RANDOM_START
 from deephash_pipeline.pipelines.shared.bundles import Bundle, node, of_cell
 from deephash_pipeline.pipelines.shared.inputs import CELL_RUN, PRE_TRAINED, TRAINING_SET
@@ -28,12 +29,12 @@ def create_pipeline(grid: Sequence[Cell]) -> Pipeline:
     encoded = ("hasher", "params:experiment", IMAGES)
     from_pre_training = Pipeline(
         [
-            node(tune, [*inputs, PRE_TRAINED], ["hasher", "history"], "fine_tune"),
+            node(fine_tune, [*inputs, PRE_TRAINED], ["hasher", "history"], "fine_tune"),
             node(encode_images, [*encoded, FEATURES], "codes", "encode"),
         ]
     )
     from_random_weights = Pipeline(
-        [node(tune, inputs, ["hasher", "history"], "train"), node(encode_images, encoded, "codes", "encode")]
+        [node(fine_tune, inputs, ["hasher", "history"], "train"), node(encode_images, encoded, "codes", "encode")]
     )
     methods = (RANDOM_START, *FINE_TUNINGS, *DEEP_RIVALS)
     tuned = sorted((cell for cell in grid if cell.method in methods), key=lambda cell: methods.index(cell.method))

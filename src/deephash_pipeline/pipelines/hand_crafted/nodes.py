@@ -5,22 +5,11 @@ from typing import Any
 
 import pandas as pd
 
-from deephash_pipeline.deephash.experiment import Experiment, Run
-from deephash_pipeline.deephash.initialise import HashLayerInitParameters, initialise_on_raw_features
-from deephash_pipeline.deephash.training_set import LabelledFeatures
-from deephash_pipeline.hashing.base import Encoder
+from deephash_pipeline.deephash.experiment import Experiment
 from deephash_pipeline.images.descriptors.hand_crafted import DESCRIPTORS, HandCraftedParameters
 from deephash_pipeline.pipelines.grid import compared_cells
 from deephash_pipeline.reports.cells import cell_protocol
 from deephash_pipeline.reports.paper.tables import features_of_benchmark
-
-
-def initialise_on_descriptor(
-    features: LabelledFeatures, parameters: HashLayerInitParameters, run: Run
-) -> tuple[Encoder, pd.DataFrame]:
-    """Train the hash layer on the descriptor; returns its encoder and a row of metrics for each epoch."""
-    _, encoder, history = initialise_on_raw_features(features, parameters, run)
-    return encoder, run.named(history, "hash_layer_initialisation")
 
 
 def tabulate_features(

@@ -1,10 +1,11 @@
 """Hash functions on hand-crafted features, beside those on the network's; not part of the full pipeline."""
 
-from kedro.pipeline import Node, Pipeline
+from kedro.pipeline import Pipeline
 
 from deephash_pipeline.common.cell import Cell
+from deephash_pipeline.deephash.initialise import initialise_on_raw_features
 from deephash_pipeline.pipelines.grid import NAMES, PRE_TRAINING, compared_cells, on_descriptor
-from deephash_pipeline.pipelines.hand_crafted.nodes import initialise_on_descriptor, tabulate_features
+from deephash_pipeline.pipelines.hand_crafted.nodes import tabulate_features
 from deephash_pipeline.pipelines.shared.bundles import node, of_cell
 from deephash_pipeline.pipelines.shared.fitting import encoding_node, fitting_node
 from deephash_pipeline.pipelines.shared.inputs import CELL_RUN, TRAINING_FEATURES
@@ -31,7 +32,9 @@ def create_pipeline() -> Pipeline:
 
 def _on_descriptor(cell: Cell) -> Pipeline:
     """From the descriptor, where the template has z, to the figures."""
-    learn = _initialise() if cell.method == PRE_TRAINING else fitting_node("params:cell_on_z")
+    inputs = (TRAINING_FEATURES, "params:hash_layer_init", CELL_RUN)
+    initialise = node(initialise_on_raw_features, inputs, ["encoder", "history"], "initialise")
+    learn = initialise if cell.method == PRE_TRAINING else fitting_node("params:cell_on_z")
     return of_cell(
         Pipeline([learn, encoding_node(), measuring_node()]),
         on_descriptor(cell),
@@ -39,8 +42,3 @@ def _on_descriptor(cell: Cell) -> Pipeline:
         # Each method has the parameters that it has on z, and the same seed.
         {"params:cell_on_z": f"params:{cell.parameter}"},
     )
-
-
-def _initialise() -> Node:
-    inputs = (TRAINING_FEATURES, "params:hash_layer_init", CELL_RUN)
-    return node(initialise_on_descriptor, inputs, ["encoder", "history"], "initialise")

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 from plotly.graph_objects import Figure
 
-from deephash_pipeline.common.cell import Cell
+from deephash_pipeline.common.cell import SHOWN_CODE_LENGTH, Cell
 from deephash_pipeline.deephash.experiment import Experiment
 from deephash_pipeline.deephash.training_set import LabelledImages, TrainingSet
 from deephash_pipeline.pipelines.grid import METHOD_GROUPS
@@ -16,7 +16,7 @@ from deephash_pipeline.pipelines.shared.searching import Sets, searched, searche
 from deephash_pipeline.provenance import Origin
 from deephash_pipeline.reports.cells import cell_protocol
 from deephash_pipeline.reports.figures import figure_map_by_code_length, figure_precision_recall
-from deephash_pipeline.reports.gallery import CodedImages, GalleryParameters, retrieval_gallery
+from deephash_pipeline.reports.gallery import CodedImages, retrieval_gallery
 from deephash_pipeline.reports.page import Report, render_report
 from deephash_pipeline.reports.tables import (
     by_other_protocols,
@@ -68,9 +68,9 @@ def draw_map_by_code_length(metrics: list[Metrics], names: dict[str, str]) -> Fi
     return figure_map_by_code_length(metrics, names, METHOD_GROUPS)
 
 
-def draw_precision_recall(curves: pd.DataFrame, parameters: ReportingParameters, names: dict[str, str]) -> Figure:
+def draw_precision_recall(curves: pd.DataFrame, names: dict[str, str]) -> Figure:
     """Draw precision against recall as the search radius grows, the paper's figure 5."""
-    return figure_precision_recall(curves, names, METHOD_GROUPS, parameters.precision_recall_code_length)
+    return figure_precision_recall(curves, names, METHOD_GROUPS, SHOWN_CODE_LENGTH)
 
 
 class ImageSets(NamedTuple):
@@ -81,9 +81,7 @@ class ImageSets(NamedTuple):
     validation_set: LabelledImages
 
 
-def draw_gallery(
-    sets: ImageSets, codes: CodeSets, protocol: str, parameters: ReportingParameters, experiment: Experiment
-) -> str:
+def draw_gallery(sets: ImageSets, codes: CodeSets, protocol: str, seed: int) -> str:
     """Show some queries with their nearest images."""
     queries, training_set, validation_set = sets
     by = require_protocol(protocol)
@@ -94,7 +92,7 @@ def draw_gallery(
         CodedImages(images, database.labels, database.codes),
         list(training_set.class_names),
         codes.code_length,
-        GalleryParameters(parameters.gallery_queries, parameters.gallery_neighbours, experiment.seed),
+        seed,
     )
 
 

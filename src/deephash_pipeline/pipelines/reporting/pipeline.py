@@ -41,12 +41,12 @@ def create_pipeline() -> Pipeline:
             node(draw_map_by_code_length, ["all_metrics", NAMES_OF_PAPER], "figure_map_by_code_length"),
             node(
                 draw_precision_recall,
-                ["precision_recall_curves", "params:reporting", NAMES_OF_PAPER],
+                ["precision_recall_curves", NAMES_OF_PAPER],
                 "figure_precision_recall",
             ),
             node(
                 draw_gallery,
-                [SETS, f"{shown}.codes", "params:protocol", "params:reporting", "params:experiment"],
+                [SETS, f"{shown}.codes", "params:protocol", "params:experiment.seed"],
                 "gallery",
             ),
             node(

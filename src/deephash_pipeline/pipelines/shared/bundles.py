@@ -26,33 +26,21 @@ class Bundle:
     make: Callable[..., Any]
     parts: "tuple[str | Bundle, ...]"
 
-    @property
-    def datasets(self) -> tuple[str, ...]:
-        """Names of all datasets."""
-        return tuple(_flat(self.parts))
 
-    @property
-    def makers(self) -> "tuple[Callable[..., Any], ...]":
-        """What is called to make it: `make`, and that of its parts."""
-        return (self.make, *_makers(self.parts))
-
-    def made_of(self, contents: Iterator[Any]) -> Any:
-        """Make it, of as many of the contents as it has datasets."""
-        return self.make(*(_content(part, contents) for part in self.parts))
-
-
-def _makers(inputs: "Sequence[str | Bundle]") -> Iterator[Callable[..., Any]]:
+def _makers(inputs: Sequence[str | Bundle]) -> Iterator[Callable[..., Any]]:
     for given in inputs:
-        yield from given.makers if isinstance(given, Bundle) else ()
+        yield from (given.make, *_makers(given.parts)) if isinstance(given, Bundle) else ()
 
 
-def _flat(inputs: "Sequence[str | Bundle]") -> Iterator[str]:
+def _flat(inputs: Sequence[str | Bundle]) -> Iterator[str]:
     for given in inputs:
-        yield from given.datasets if isinstance(given, Bundle) else (given,)
+        yield from _flat(given.parts) if isinstance(given, Bundle) else (given,)
 
 
-def _content(given: "str | Bundle", contents: Iterator[Any]) -> Any:
-    return given.made_of(contents) if isinstance(given, Bundle) else next(contents)
+def _content(given: str | Bundle, contents: Iterator[Any]) -> Any:
+    if isinstance(given, Bundle):
+        return given.make(*(_content(part, contents) for part in given.parts))
+    return next(contents)
 
 
 def _parameters(

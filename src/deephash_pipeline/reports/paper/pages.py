@@ -57,7 +57,8 @@ def compared_page(title: str, table: pd.DataFrame, results: Results, *, beside: 
         parts += [f"## {name}\n", _measured_on(benchmark, results.get(benchmark, ()), ran)]
         if not ran:
             continue
-        own = own.assign(mAP=own["measured"] + own["published"].map(_in_brackets))
+        in_brackets = [f" ({printed})" if printed != NOT_PRINTED else "" for printed in own["published"]]
+        own = own.assign(mAP=own["measured"] + in_brackets)
         if "feature" not in own:
             parts.append(_wide(own, code_lengths, cited.get(name, {})))
             continue
@@ -94,10 +95,6 @@ def _wide(shown: pd.DataFrame, code_lengths: Sequence[int], cited: Mapping[str, 
     if cited:
         parts.append(f"{CITED_HEADING}: {'; '.join(f'{method} {text}' for method, text in cited.items())}.\n")
     return "\n".join(parts)
-
-
-def _in_brackets(printed: str) -> str:
-    return "" if printed == NOT_PRINTED else f" ({printed})"
 
 
 def markdown_table(header: Sequence[object], rows: Iterable[Sequence[object]]) -> str:

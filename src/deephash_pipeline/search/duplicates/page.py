@@ -5,15 +5,14 @@ from collections.abc import Callable, Mapping
 from io import BytesIO
 from pathlib import Path
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from PIL import Image
 
 from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.templates import render
 from deephash_pipeline.images.decoding.decode import BrokenImageError, decode_image
 from deephash_pipeline.search.duplicates.finding import Duplicates
 from deephash_pipeline.search.duplicates.groups import Photo
 
-TEMPLATE = "page.html.j2"
 LONGER_SIDE, QUALITY = 240, 80
 UNITS = ("bytes", "kB", "MB", "GB", "TB")
 
@@ -34,15 +33,14 @@ def render_page(
         name: function that gives the line of a picture in the list.
         service: values of a page that a service shows: the ``index``, the ``level``, and how many ``pictures`` it has.
     """
-    environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template(TEMPLATE).render(
-        found=found, title=title, thumbnail=thumbnail, name=name, service=service, readable=readable_bytes
+    return render(
+        Path(__file__).with_name("page.html.j2"),
+        found=found,
+        title=title,
+        thumbnail=thumbnail,
+        name=name,
+        service=service,
+        readable=readable_bytes,
     )
 
 

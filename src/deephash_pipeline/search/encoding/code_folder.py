@@ -163,8 +163,6 @@ class CodeFolder:
             InputError: there are no codes, or it is damaged.
         """
         assert self.encoding.hasher, "a folder that was begun has a hasher"
-        if not is_remote(self.address):
-            return ImageHasher.load(local_path(joined(self.address, HASHER)), device)
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, HASHER)
             path.write_bytes(read_bytes(joined(self.address, HASHER)))

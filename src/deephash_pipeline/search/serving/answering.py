@@ -107,21 +107,17 @@ def described(name: str, images: CodedItems, item: IndexedItem) -> Item:
 
 
 def _fields(name: str, images: CodedItems, item: IndexedItem) -> dict[str, Any]:
-    label = item.metadata.get("label")
+    about = item.metadata
+    told = {column: value for column, value in about.items() if not isinstance(value, bytes)}
+    label, path = about.get("label"), None if images.width else about.get("path")
     return {
         "id": str(item.id),
         "label": None if label is None else str(label),
         "code": bits_of(item.code, images.index.code_length),
-        **(_of_vector(item) if images.width else _of_image(name, item)),
-    }
-
-
-def _of_image(name: str, item: IndexedItem) -> dict[str, Any]:
-    path = item.metadata.get("path")
-    return {
         # Where a file lies on the machine of the service is nobody's business.
         "path": path if path is not None and path.startswith(f"{PICTURES}/") else None,
-        "thumbnail": thumbnail_address(name, str(item.id)),
+        "thumbnail": None if images.width else thumbnail_address(name, str(item.id)),
+        "metadata": told if images.width else None,
     }
 
 
@@ -134,11 +130,6 @@ def thumbnail_address(name: str, item_id: str, size: int | None = None) -> str:
     """
     where = {"index": name} if size is None else {"index": name, "size": size}
     return f"/v1/items/{quote(item_id, safe='')}/thumbnail?{urlencode(where)}"
-
-
-def _of_vector(item: IndexedItem) -> dict[str, Any]:
-    told = {column: value for column, value in item.metadata.items() if not isinstance(value, bytes)}
-    return {"path": None, "thumbnail": None, "metadata": told}
 
 
 def index_info(name: str, images: CodedItems, settings: ServiceSettings) -> IndexInfo:

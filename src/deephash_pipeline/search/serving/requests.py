@@ -12,6 +12,7 @@ from starlette.datastructures import UploadFile
 
 from deephash_pipeline.search.serving.pictures import from_base64
 from deephash_pipeline.search.serving.remote import fetched
+from deephash_pipeline.search.serving.schemas import Question
 from deephash_pipeline.search.serving.settings import ServiceSettings
 
 MOST_FIELDS = 50
@@ -67,12 +68,8 @@ async def _read_form(request: Request, model: type[Fields]) -> tuple[bytes, Fiel
             values = form.getlist(name)
             if not all(isinstance(value, str) for value in values) or (len(values) > 1 and name != "label"):
                 raise HTTPException(422, f"{name[:100]}: give one text")
-            given[name] = values if model.model_fields.get(name) and _is_list(model, name) else values[0]
+            given[name] = values if name == "label" and issubclass(model, Question) else values[0]
         return await picture.read(), model.model_validate({**given, "image": ""})
-
-
-def _is_list(model: type[BaseModel], name: str) -> bool:
-    return "list" in str(model.model_fields[name].annotation)
 
 
 def one_line(problems: Any) -> str:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.extras import required
 from deephash_pipeline.hashers import BaseHasher
 from deephash_pipeline.hashers.base import EncodedPixels
 from deephash_pipeline.search import ItemId
@@ -193,13 +194,9 @@ class Service:
         Raises:
             InputError: these are not installed.
         """
-        try:
-            from deephash_pipeline.search.serving.duplicates import DuplicateSearches  # noqa: PLC0415
-        except ImportError as error:
-            raise InputError(
-                f"duplicates need {error.name}, which is not here: pip install 'deephash-pipeline[photos,serve]'"
-            ) from error
-        return DuplicateSearches()
+        module = required("deephash_pipeline.search.serving.duplicates", "photos,serve")
+        searches: DuplicateSearches = module.DuplicateSearches()
+        return searches
 
     def warm_up(self) -> None:
         """Encode and search once: the first time takes seconds."""
