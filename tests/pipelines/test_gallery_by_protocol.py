@@ -16,6 +16,5 @@ LABELS = Sets(np.arange(2), np.arange(5), np.arange(3))
 def test_the_images_are_those_of_the_codes_and_labels_that_are_searched(name):
     database = searched(PROTOCOLS[name], CODES, LABELS)
     images = searched_images(PROTOCOLS[name], TRAINING, VALIDATION)
-    assert images.shape == (len(database.codes), 1, 2, 2)
-    assert len(images) == len(database.labels)
-    assert [int(images[row].max()) for row in range(len(images))] == database.codes[:, 0].tolist()
+    assert len(images) == len(database.codes) == len(database.labels)
+    assert [int(image.max()) for image in images] == database.codes[:, 0].tolist()

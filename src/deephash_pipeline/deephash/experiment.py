@@ -224,5 +224,5 @@ def engine_run(
 def history_of(run: ClassifierRun | Run, rows: Any, stage: str) -> pd.DataFrame:
     """Make a table of what a training has told of its epochs, each row with what was trained."""
     cell = run.cell if isinstance(run, Run) else None
-    named = {"method": cell and cell.method, "code_length": cell and cell.code_length, "stage": stage}
+    named: dict[str, Any] = {"method": cell and cell.method, "code_length": cell and cell.code_length, "stage": stage}
     return pd.DataFrame(rows).assign(**named)

@@ -113,7 +113,8 @@ def anchor_weights(
         anchors: shape (m, D).
         bandwidth: distances, as many as there are anchors to a row, shape (s,); the last is sigma.
     """
-    distances, nearest = squared_distances(z, anchors), len(bandwidth)
+    nearest = len(bandwidth)
+    distances: NDArray[np.float64] = squared_distances(z, anchors)
     chosen = np.argpartition(distances, nearest - 1, axis=1)[:, :nearest]
     near = np.take_along_axis(distances, chosen, axis=1)
     # Less the nearest, so that a row far from all anchors has weights too; where all rows are anchors, sigma is zero.

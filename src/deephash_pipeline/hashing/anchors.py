@@ -31,7 +31,7 @@ class Anchors(NamedTuple):
 
     def kernels(self, z: NDArray[Any]) -> NDArray[np.float64]:
         """Centred kernels of the rows of `z` (n, D), shape (n, m)."""
-        return gaussian_kernels(z, self.rows, self.decay) - self.mean
+        return np.asarray(gaussian_kernels(z, self.rows, self.decay) - self.mean)
 
     def arrays(self, projection: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
         """What a `KernelHashFunction` stores, for a projection of shape (m, K)."""

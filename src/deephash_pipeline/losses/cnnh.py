@@ -51,11 +51,8 @@ class CNNH(HashingLoss):
         self.register_buffer("class_codes", torch.from_numpy(codes))
 
     def loss_and_metrics(self, outputs: Outputs, labels: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
-        """Compute the loss; see `HashingLoss.forward`."""
-        return self.regress(outputs, labels)
-
-    def regress(self, u: Tensor, labels: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
-        """Compare tanh(u) with the codes of the classes: mean square, and metrics."""
+        """Regress u to the codes of the classes; see `HashingLoss.forward`."""
+        u: Tensor = outputs
         relaxed = torch.tanh(u)
         wanted = codes_of(labels, self.class_codes).to(u.dtype)
         metrics = {**code_metrics(u, relaxed), "bit_accuracy": bit_accuracy(u, wanted)}
@@ -87,6 +84,6 @@ class CNNHPlus(CNNH):
     def loss_and_metrics(self, outputs: Outputs, labels: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
         """Compute the loss of (u, logits); see `HashingLoss.forward`."""
         u, logits = outputs
-        regression, metrics = self.regress(u, labels)
+        regression, metrics = super().loss_and_metrics(u, labels)
         loss = regression + self.label_weight * functional.cross_entropy(logits, labels)
         return loss, {**metrics, "accuracy": accuracy(logits, labels)}

@@ -34,12 +34,12 @@ class CodedImages:
     """Images with their labels and codes: the queries, or the database that they search.
 
     Attributes:
-        images: uint8 (n, channels, height, width), one or three channels; may be memory-mapped.
+        images: uint8 (n, channels, height, width), one or three channels; may be memory-mapped, or a list.
         labels: int64 (n,), indices into the names of the classes; or uint8 (n, classes), 1 for each label.
         codes: packed codes, uint8 (n, ceil(code_length / 8)), unused bits zero.
     """
 
-    images: NDArray[np.uint8]
+    images: NDArray[np.uint8] | list[NDArray[np.uint8]]
     labels: NDArray[Any]
     codes: NDArray[np.uint8]
 
@@ -80,7 +80,7 @@ def retrieval_gallery(
     """
     generator = np.random.default_rng(seed)
     columns = min(COLUMNS, len(database.labels))
-    small = max(queries.images.shape[2:]) <= _SHOWN_SIDE
+    small = max(queries.images[0].shape[1:]) <= _SHOWN_SIDE
     rows = []
     # Of several labels the first decides which queries are shown.
     leading = queries.labels.argmax(axis=1) if queries.labels.ndim == 2 else queries.labels

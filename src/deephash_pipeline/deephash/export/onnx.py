@@ -3,6 +3,7 @@
 import json
 from functools import singledispatch
 from pathlib import Path
+from typing import Any
 
 import torch
 import xxhash
@@ -23,7 +24,7 @@ from deephash_pipeline.hashing.fast_hash.fast_hash import FastHash
 
 
 @singledispatch
-def outputs(encoder: Encoder, z: Tensor) -> Tensor:
+def outputs(encoder: Encoder, z: Tensor) -> Any:
     """What a code is the signs of: bit k of a row is 1 if and only if output k is at least 0.
 
     Args:
@@ -43,7 +44,7 @@ def outputs(encoder: Encoder, z: Tensor) -> Tensor:
 
 
 @outputs.register
-def _(encoder: AGH, z: Tensor) -> Tensor:
+def _(encoder: AGH, z: Tensor) -> Any:
     distances = squared_distances(z, encoder.anchors_, torch)
     near, chosen = distances.topk(len(encoder.bandwidth_), largest=False)
     kernels = torch.exp(-(near - near[:, :1]) / float(encoder.bandwidth_[-1] ** 2 or 1.0))
@@ -57,7 +58,7 @@ def _(encoder: AGH, z: Tensor) -> Tensor:
 
 
 @outputs.register
-def _(encoder: FastHash, z: Tensor) -> Tensor:
+def _(encoder: FastHash, z: Tensor) -> Any:
     bits, trees, nodes = encoder.feature_.shape
     feature, (value,) = torch.from_numpy(encoder.feature_).long().flatten(), doubles(torch, encoder.value_.ravel())
     # Of every row at once, one level of all trees after the other.
@@ -131,13 +132,9 @@ class HasherGraph(nn.Module):
         self.features = FeatureGraph(hasher.trunk, hasher.description.statistics)
         self.encoder = hasher.encoder
 
-    def outputs(self, images: Tensor) -> Tensor:
-        """What the codes are the signs of, float64 of shape (n, code_length)."""
-        return outputs(self.encoder, self.features(images).double())
-
     def forward(self, images: Tensor) -> Tensor:
         """Packed codes, uint8 of shape (n, ceil(code_length / 8))."""
-        bits = (self.outputs(images) >= 0).float()
+        bits = (outputs(self.encoder, self.features(images).double()) >= 0).float()
         bits = functional.pad(bits, (0, -self.encoder.code_length % BITS_PER_BYTE))
         places = torch.tensor([float(1 << place) for place in reversed(range(BITS_PER_BYTE))])
         # A product of matrices would refuse no image at all in ONNX Runtime.

@@ -52,7 +52,7 @@ class ListSource(SplitImages):
             ...     source.read(Path(folder)).splits["all"].labels
             array([[1, 1]], dtype=uint8)
         """
-        names = _class_names(folder, self.class_names)
+        names: Sequence[str] | None = _class_names(folder, self.class_names)
         found: dict[str, Rows] = {}
         for split, file in self.splits.items():
             rows, names = read_label_list(folder / file, names)

@@ -20,5 +20,5 @@ def create_pipeline(further_replicate: bool = False) -> Pipeline:
     """
     run = CLASSIFIER_RUN_OF_REPLICATE if further_replicate else CLASSIFIER_RUN
     outputs = ["trunk_weights", "softmax_weights", "pre_training_history"]
-    inputs = [TRAINING_SET, VALIDATION_SET, "params:cnn_pretraining", run]
+    inputs = (TRAINING_SET, VALIDATION_SET, "params:cnn_pretraining", run)
     return Pipeline([node(pretrain, inputs, outputs, "pre_train")])

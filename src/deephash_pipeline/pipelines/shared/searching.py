@@ -52,29 +52,9 @@ def finds_anything(query_labels: NDArray[Any], database_labels: NDArray[Any]) ->
     return bool(np.isin(query_labels, database_labels).any())
 
 
-class JoinedImages:
-    """Images of several arrays, which may be memory-mapped, as those of one: an image is read when it is asked for.
-
-    Args:
-        parts: uint8 (n, channels, height, width) each.
-    """
-
-    def __init__(self, parts: list[NDArray[np.uint8]]) -> None:
-        self._parts = parts
-        self._ends = np.cumsum([len(part) for part in parts])
-        self.shape = (len(self), *parts[0].shape[1:])
-        self.dtype, self.ndim = parts[0].dtype, parts[0].ndim
-
-    def __len__(self) -> int:
-        return sum(map(len, self._parts))
-
-    def __getitem__(self, row: int) -> NDArray[np.uint8]:
-        part = int(np.searchsorted(self._ends, row, side="right"))
-        image: NDArray[np.uint8] = self._parts[part][row - self._ends[part]]
-        return image
-
-
-def searched_images(protocol: Protocol, training: NDArray[np.uint8], validation: NDArray[np.uint8]) -> Any:
-    """Give the images whose codes and labels are those of `searched`, in the same order."""
+def searched_images(
+    protocol: Protocol, training: NDArray[np.uint8], validation: NDArray[np.uint8]
+) -> list[NDArray[np.uint8]]:
+    """Give the images whose codes and labels are those of `searched`, in their order; none is read before its use."""
     sets = {"training": training, "validation": validation}
-    return JoinedImages([sets[name] for name in protocol.database])
+    return [image for name in protocol.database for image in np.asarray(sets[name])]
