@@ -144,6 +144,17 @@ def test_of_an_animation_the_first_frame_is_taken(tmp_path, name):
     assert decode_image(tmp_path / name, 4, 3)[:, 0, 0].tolist() == [255, 0, 0]
 
 
+@pytest.mark.parametrize(("orientation", "turns"), [(1, 0), (3, 2), (6, 1), (8, 3)])
+def test_a_photograph_is_turned_upright(tmp_path, orientation, turns):
+    upright = np.zeros((4, 4), dtype=np.uint8)
+    upright[0] = 255
+    turned = Image.fromarray(np.rot90(upright, turns))
+    tag = turned.getexif()
+    tag[0x0112] = orientation
+    turned.save(tmp_path / "a.png", exif=tag)
+    np.testing.assert_array_equal(decode_image(tmp_path / "a.png", 4, 1)[0], upright)
+
+
 def test_a_large_photograph_looks_the_same_though_it_is_shrunk_while_it_is_decoded(tmp_path):
     smooth = Image.fromarray(noise(6, 6)).resize((960, 720), Image.Resampling.BICUBIC)
     smooth.save(tmp_path / "a.jpg", quality=95)
