@@ -5,7 +5,6 @@ import binascii
 import functools
 import io
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 from fastapi import HTTPException
@@ -58,16 +57,9 @@ def opened(content: bytes, most_pixels: int) -> Image.Image:
     return picture
 
 
-class ReadPicture(NamedTuple):
-    """A picture for the hasher, uint8 (C, H, W), and one for an index to keep."""
-
-    pixels: NDArray[np.uint8]
-    kept: Image.Image | None
-
-
 def read_picture(
     content: bytes, image_shape: tuple[Channels, int, int], most_pixels: int, keep: bool = False
-) -> ReadPicture:
+) -> tuple[NDArray[np.uint8], Image.Image | None]:
     """Decode a picture as that of a file of the same bytes is decoded.
 
     Args:
@@ -76,6 +68,9 @@ def read_picture(
         most_pixels: number of pixels; more are refused before any is decoded.
         keep: True to return also what an index keeps: turned upright, at most 1,024 pixels wide or high.
 
+    Returns:
+        The picture for the hasher, uint8 (C, H, W), and the one to keep.
+
     Raises:
         HTTPException: 413, it has too many pixels; 400, it is no picture, or damaged; 503, memory has run out.
     """
@@ -83,7 +78,7 @@ def read_picture(
     channels, height, width = image_shape
     try:
         pixels = decode_image(io.BytesIO(content), (height, width), channels)
-        return ReadPicture(pixels, _upright(picture, LARGEST_KEPT) if keep else None)
+        return pixels, _upright(picture, LARGEST_KEPT) if keep else None
     except InputError as error:
         raise HTTPException(503, "the service is short of memory; send the picture again later") from error
     except (BrokenImageError, OSError, ValueError) as error:

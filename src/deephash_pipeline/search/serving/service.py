@@ -173,10 +173,10 @@ class Service:
         shape = images.hasher.description.image_shape
         arguments = (content, shape, self.settings.most_pixels, keep)
         # A large picture takes a hundred megabytes while it is decoded.
-        read = await to_thread.run_sync(read_picture, *arguments, limiter=self.decoding)
-        encoded = await asyncio.wrap_future(self.encoders[images].submit(read.pixels))
+        pixels, kept = await to_thread.run_sync(read_picture, *arguments, limiter=self.decoding)
+        encoded = await asyncio.wrap_future(self.encoders[images].submit(pixels))
         self.metrics.encoded.labels(name).inc()
-        return encoded, read.kept
+        return encoded, kept
 
     def vector_of(self, name: str, width: int, sent: Sent) -> NDArray[np.float64]:
         """The vector that is sent in place of a picture to an index of vectors of so many numbers."""
