@@ -285,16 +285,13 @@ def with_those_before(pipeline: Pipeline, catalog: Catalog) -> list[Node]:
     for name in sorted(pipelines, key=lambda name: name != "full"):
         made = {output for node in nodes for output in node.outputs}
         read = {dataset for node in nodes for dataset in node.inputs if not is_parameter(dataset)}
-        if not any(_is_made_elsewhere(catalog.get(dataset)) for dataset in read - made):
+        found = map(catalog.get, read - made)
+        if not any(
+            any(it.files()) if isinstance(it, FilesDataset) else isinstance(it, AtomicFileDataset) for it in found
+        ):
             break
         nodes += pipelines[name].nodes
     return nodes
-
-
-def _is_made_elsewhere(dataset: Any) -> bool:
-    if isinstance(dataset, FilesDataset):
-        return any(dataset.files())
-    return isinstance(dataset, AtomicFileDataset)
 
 
 def flatten(name: str, value: Any) -> dict[str, Any]:
