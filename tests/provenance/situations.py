@@ -128,7 +128,7 @@ def remake(name, catalog):
     path = graph.path(name)
     kept = {file: file.read_bytes() for file in (path, manifest_path(path))}
     path.write_bytes(path.read_bytes() + b"and more")
-    origin = graph.origin(graph._maker(name), {"version": "0.1.0"}, "kedro run")
+    origin = graph.origin(graph._makers[name], {"version": "0.1.0"}, "kedro run")
     manifest_path(path).write_text(manifest_text(name, path, origin))
 
     def restore():

@@ -54,6 +54,12 @@ def test_nodes_run_in_other_processes_and_their_hooks_where_they_belong(run, tmp
     assert {process for *_, process in here.calls} == {os.getpid()}
 
 
+def test_one_after_the_other_a_node_has_its_hooks_before_the_next_begins(run, tmp_path):
+    catalog, here = a_catalog(tmp_path, "first", "second"), Listener()
+    run(SequentialRunner(), pipeline(first=add_one, second=add_one), catalog, here)
+    assert [call[0] for call in here.calls] == ["before", "after"] * 2
+
+
 def test_lines_of_a_worker_are_logged_here(run, tmp_path, caplog):
     catalog = a_catalog(tmp_path, "made", "other")
     with caplog.at_level(logging.INFO, "deephash_pipeline"):
@@ -68,14 +74,17 @@ def test_nodes_in_a_row_run_where_the_run_was_started(run, tmp_path):
     assert catalog.load("made") == {"pid": os.getpid()}
 
 
-def test_now_and_then_a_line_says_what_is_done_and_what_is_at_work(run, tmp_path, caplog, monkeypatch):
+@pytest.mark.parametrize(
+    ("runner", "at_work"), [(SequentialRunner, ["", ""]), (ParallelRunner, ["at work: other", ""])]
+)
+def test_now_and_then_a_line_says_what_is_done_and_what_is_at_work(runner, at_work, run, tmp_path, caplog, monkeypatch):
     monkeypatch.setattr(loop, "SECONDS_BETWEEN_LINES", 0.0)
     catalog = a_catalog(tmp_path, "made", "other")
     with caplog.at_level(logging.INFO, "deephash_pipeline"):
-        run(SequentialRunner(), pipeline(made=add_one, other=add_one), catalog)
-    said = [message for message in caplog.messages if "at work" in message]
-    assert [line.partition(" after")[0] for line in said] == ["1 of 2 nodes", "2 of 2 nodes"]
-    assert [line.partition("; ")[2] for line in said] == ["at work: other", "at work: none"]
+        run(runner(workers=1), pipeline(made=add_one, other=add_one), catalog)
+    said = [message for message in caplog.messages if " of 2 nodes" in message]
+    ends = {line.partition(" after")[0]: line.partition("; ")[2] for line in said if not line.startswith("0")}
+    assert ends == dict(zip(["1 of 2 nodes", "2 of 2 nodes"], at_work, strict=True))
 
 
 # A failed node.

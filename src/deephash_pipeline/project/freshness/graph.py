@@ -5,7 +5,7 @@ the raw images. It is fresh if the recipe in its manifest is the one that the gr
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import cache, cached_property
 from pathlib import Path
@@ -52,8 +52,7 @@ class ProjectGraph:
     what finds them, and their path below its folder.
 
     Args:
-        nodes: nodes of the graph. What others make is a source. Where several make the same artefact, the first that
-            has the recipe of its manifest counts.
+        nodes: nodes of the graph. What others make is a source. Where several make the same artefact, the first counts.
         catalog: catalog with the parameters of this run.
 
     Attributes:
@@ -66,12 +65,10 @@ class ProjectGraph:
     def __init__(self, nodes: Iterable[Node], catalog: Catalog) -> None:
         self.nodes = list(dict.fromkeys(nodes))
         self.catalog = catalog
-        self._makers: dict[str, list[Node]] = {}
-        for node in self.nodes:
-            for output in node.outputs:
-                self._makers.setdefault(output, []).append(node)
+        self._makers = {output: node for node in reversed(self.nodes) for output in node.outputs}
         self.state, self.code = cache(self._state), cache(self._code)
-        self._dataset, self._parameter = cache(catalog.get), cache(self._read_parameter)
+        self._dataset: Callable[[str], Any] = cache(catalog.get)
+        self._parameter = cache(self._read_parameter)
         self._parameters, self._recipe = cache(self._read_parameters), cache(self._find_recipe)
         self._behind = cache(self._find_parameters_behind)
 
@@ -144,7 +141,7 @@ class ProjectGraph:
             return State(kind, "has no manifest that says what it was made from", self._content(name))
         if manifest.name != name and "/" not in name:
             return State(Kind.DAMAGED, f"has the manifest of `{manifest.name}`")
-        reason = self._fault(self._maker(name), manifest.origin) if name in self._makers else ""
+        reason = self._fault(self._makers[name], manifest.origin) if name in self._makers else ""
         return State(Kind.STALE if reason else Kind.FRESH, reason, manifest.digest)
 
     def _fault(self, node: Node, origin: Origin) -> str:
@@ -160,17 +157,11 @@ class ProjectGraph:
                 return f"was made from another `{name}`"
         return ""
 
-    def _maker(self, name: str) -> Node:
-        """Give the node that makes, or has made, an artefact."""
-        first, *others = self._makers[name]
-        manifest = self._manifest(name) if others else None
-        return next((node for node in others if manifest and manifest.origin.recipe == self._recipe(node)), first)
-
     def _find_recipe(self, node: Node) -> str:
         recipes: dict[str, str | None] = {}
         for name in self.stored(node.inputs):
             if name in self._makers:
-                recipes[name] = self._recipe(self._maker(name))
+                recipes[name] = self._recipe(self._makers[name])
             else:
                 manifest = None if "/" in name else self._manifest(name)
                 recipes[name] = manifest.origin.recipe if manifest else self._remembered(name, node)
@@ -185,7 +176,7 @@ class ProjectGraph:
         for name in self.stored(node.inputs):
             manifest = self._manifest(name)
             if name in self._makers:
-                behind |= self._behind(self._maker(name))
+                behind |= self._behind(self._makers[name])
             elif manifest is None:
                 behind[name] = self._remembered(name, node)
             elif "/" not in name:
@@ -294,16 +285,13 @@ def with_those_before(pipeline: Pipeline, catalog: Catalog) -> list[Node]:
     for name in sorted(pipelines, key=lambda name: name != "full"):
         made = {output for node in nodes for output in node.outputs}
         read = {dataset for node in nodes for dataset in node.inputs if not is_parameter(dataset)}
-        if not any(_is_made_elsewhere(catalog.get(dataset)) for dataset in read - made):
+        found = map(catalog.get, read - made)
+        if not any(
+            any(it.files()) if isinstance(it, FilesDataset) else isinstance(it, AtomicFileDataset) for it in found
+        ):
             break
         nodes += pipelines[name].nodes
     return nodes
-
-
-def _is_made_elsewhere(dataset: Any) -> bool:
-    if isinstance(dataset, FilesDataset):
-        return any(dataset.files())
-    return isinstance(dataset, AtomicFileDataset)
 
 
 def flatten(name: str, value: Any) -> dict[str, Any]:

@@ -9,7 +9,6 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 from uuid import uuid4
@@ -112,8 +111,8 @@ class Provenance:
         self._graph: ProjectGraph | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out what another process finds for itself; but look up the code once, for all of them."""
-        return {"_code": self._code, **vars(self), "_lock": None, "_graph": None}
+        """Leave out what another process finds for itself."""
+        return {**vars(self), "_lock": None, "_graph": None}
 
     @hook_impl
     def before_pipeline_run(self, run_params: dict[str, Any], pipeline: Pipeline, catalog: Catalog) -> None:
@@ -136,7 +135,7 @@ class Provenance:
             self._end()
             raise
         self._forced = uuid4().hex if POLICY.forced else ""
-        self._began, self._command, self._project = time.time(), command(), Path(run_params["project_path"])
+        self._began, self._command, self._code = time.time(), command(), code_version(Path(run_params["project_path"]))
         self._nodes, self._graph = graph.nodes, graph
 
     @hook_impl
@@ -180,14 +179,9 @@ class Provenance:
         """Give the lock back."""
         self._end()
 
-    @cached_property
-    def _code(self) -> dict[str, str]:
-        return code_version(self._project)
-
     def _end(self) -> None:
         lock, self._lock = self._lock, None
         self._nodes, self._graph = [], None
-        vars(self).pop("_code", None)
         atexit.unregister(self._end)
         if lock is not None:
             lock.give_back()

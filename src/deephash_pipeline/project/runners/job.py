@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from kedro.framework.hooks.manager import _create_hook_manager
 from kedro.pipeline.node import Node
@@ -20,14 +20,9 @@ from deephash_pipeline.common.errors import chain_of
 from deephash_pipeline.project.freshness.graph import Catalog
 
 PACKAGE = "deephash_pipeline"
-
-
-@runtime_checkable
-class WorksInWorkers(Protocol):
-    """A hook whose work on a node is done where the node runs; that of all others, where the run was started."""
-
-    def in_worker(self) -> Any:
-        """Give the hook for another process, which can be pickled; None for nothing."""
+IN_WORKER = "in_worker"
+"""A method of hooks that work where a node runs: it gives the hook for another process, None for nothing. All others
+work where the run was started."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +46,7 @@ class Job:
     @classmethod
     def of(cls, catalog: Catalog, plugins: Iterable[Any], run_id: str | None) -> "Job":
         """Describe the run that this process has begun."""
-        given = (plugin.in_worker() for plugin in plugins if isinstance(plugin, WorksInWorkers))
+        given = (plugin.in_worker() for plugin in plugins if hasattr(plugin, IN_WORKER))
         return cls(
             Path.cwd(),
             catalog,

@@ -72,10 +72,14 @@ class Loop:
             ended = [(self.futures.pop(future), future.exception()) for future in done]
             for node, error in ended:
                 self._note(node, error)
-            # Hooks take time, in which the next nodes run already.
-            self._start_nodes()
+            if self.workers.in_background:
+                # Hooks take time, in which the next nodes run already.
+                self._start_nodes()
             for node, error in ended:
-                self._call_hooks(node, error)
+                if error is None:
+                    self.hooks["after_node_run"](node=node, outputs={})
+                elif node in self.errors:
+                    self.hooks["on_node_error"](node=node, error=error)
             self._say_how_far()
         self._raise_what_happened()
 
@@ -110,19 +114,13 @@ class Loop:
             self.stopping = True
             self.workers.ask_to_stop()
 
-    def _call_hooks(self, node: Node, error: BaseException | None) -> None:
-        if error is None:
-            self.hooks["after_node_run"](node=node, outputs={})
-        elif node in self.errors:
-            self.hooks["on_node_error"](node=node, error=error)
-
     def _say_how_far(self) -> None:
         now = time.monotonic()
         if now - self.said >= SECONDS_BETWEEN_LINES:
             self.said = now
-            running = ", ".join(node.name for node in self.futures.values()) or "none"
+            running = "; at work: " * bool(self.futures) + ", ".join(node.name for node in self.futures.values())
             done, all_nodes = len(self.schedule.done), len(self.schedule.nodes)
-            logger.info("%d of %d nodes after %s; at work: %s", done, all_nodes, duration(now - self.began), running)
+            logger.info("%d of %d nodes after %s%s", done, all_nodes, duration(now - self.began), running)
 
     def _raise_what_happened(self) -> None:
         number = self.stop.signal_number

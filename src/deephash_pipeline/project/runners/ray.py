@@ -43,12 +43,8 @@ class RayRunner(GridRunner):
         Raises:
             InputError: there is no Ray or no cluster, or a dataset would live in memory.
         """
-        with connected(self.address, self.workers) as ray:
-            self._ray = ray
-            try:
-                return super().run(pipeline, catalog, *arguments, **options)
-            finally:
-                self._ray = None
+        with connected(self.address, self.workers) as self._ray:
+            return super().run(pipeline, catalog, *arguments, **options)
 
     def capacity(self, catalog: Catalog) -> Capacity:
         """Count cores and memory of the cluster."""

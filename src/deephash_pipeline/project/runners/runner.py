@@ -20,7 +20,7 @@ from deephash_pipeline.common import fork_server
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.project.freshness import POLICY, nodes_to_run
 from deephash_pipeline.project.freshness.graph import Catalog
-from deephash_pipeline.project.runners.job import Job, WorksInWorkers
+from deephash_pipeline.project.runners.job import IN_WORKER, Job
 from deephash_pipeline.project.runners.loop import HOOKS, Loop
 from deephash_pipeline.project.runners.schedule import (
     Capacity,
@@ -121,7 +121,7 @@ class GridRunner(AbstractRunner):
                     f"`{name}` is stored nowhere, and no later run finds it: give it an entry in the catalog"
                 )
         common = {"catalog": catalog, "inputs": {}, "is_async": False, "run_id": run_id}
-        in_workers = [plugin for plugin in hook_manager.get_plugins() if isinstance(plugin, WorksInWorkers)]
+        in_workers = [plugin for plugin in hook_manager.get_plugins() if hasattr(plugin, IN_WORKER)]
         hooks = {name: partial(hook_manager.subset_hook_caller(name, in_workers), **common) for name in HOOKS}
         cores = count_cores()
         schedule = Schedule(

@@ -78,7 +78,8 @@ def needs_of(node: Node, catalog: Catalog, cores: int) -> Needs:
         cores: number of cores of the machine.
     """
     # What reads images and the experiment may run the network, which takes all cores if it is large.
-    is_large = not {*IMAGES}.isdisjoint(node.inputs) and _is_large(_experiment(node, catalog, "network"))
+    is_large = not {*IMAGES}.isdisjoint(node.inputs) and EXPERIMENT in node.inputs
+    is_large = is_large and _is_large(_entry(catalog.load(EXPERIMENT), "network"))
     memory = MEMORY_OF_A_PROCESS + (MEMORY_OF_A_LARGE_NETWORK if is_large else 0)
     for name in node.inputs:
         dataset = None if is_parameter(name) else catalog.get(name)
@@ -148,11 +149,6 @@ def uses_device(node: Node) -> bool:
 
 def _is_large(network: str | None) -> bool:
     return network is not None and (network not in NETWORKS or max(NETWORKS[network][0].output[1:]) > SMALL_IMAGE)
-
-
-def _experiment(node: Node, catalog: Catalog, name: str) -> Any:
-    """Give a parameter of the experiment that a node takes part in; None for one that takes part in none."""
-    return _entry(catalog.load(EXPERIMENT), name) if EXPERIMENT in node.inputs else None
 
 
 def _entry(experiment: Any, name: str) -> Any:

@@ -33,7 +33,13 @@ class WorkerLost(InputError):
 
 
 class Workers(ABC):
-    """Places where nodes run. A runner sends a node only when its inputs are stored."""
+    """Places where nodes run. A runner sends a node only when its inputs are stored.
+
+    Attributes:
+        in_background: whether `submit` returns before the node is done.
+    """
+
+    in_background = True
 
     @abstractmethod
     def submit(self, node: Node, needs: Needs) -> Future[None]:
@@ -56,6 +62,8 @@ class ThisProcess(Workers):
     Args:
         job: job of the run.
     """
+
+    in_background = False
 
     def __init__(self, job: Job) -> None:
         self._job = job

@@ -2,8 +2,6 @@
 
 import math
 import platform
-import shlex
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from importlib.metadata import version
@@ -16,12 +14,11 @@ from kedro.pipeline import Pipeline
 
 from deephash_pipeline.project.datasets.atomic_file import AtomicFileDataset
 from deephash_pipeline.project.freshness.graph import flatten, is_parameter
+from deephash_pipeline.project.freshness.hook import command
 from deephash_pipeline.project.tracking.store import Metric
 from deephash_pipeline.provenance import code_version
 from deephash_pipeline.provenance.manifest import DamagedError, read_manifest
 
-BENCHMARK_PARAMETERS = ("experiment.benchmark", "benchmark")
-UNNAMED_BENCHMARK = "unnamed"
 PACKAGES = ("deephash-pipeline", "kedro", "mlflow", "numpy", "torch")
 
 CODE_TAGS = {"git_commit": "mlflow.source.git.commit", "git_dirty": "git_dirty"}
@@ -35,7 +32,7 @@ LONGEST_TAG = 5000
 def benchmark_of(catalog: DataCatalog) -> str:
     """Name of the benchmark, which is the experiment's."""
     parameters = as_texts("", catalog.load("parameters")) if catalog.exists("parameters") else {}
-    return next((parameters[key] for key in BENCHMARK_PARAMETERS if key in parameters), UNNAMED_BENCHMARK)
+    return parameters.get("experiment.benchmark", "unnamed")
 
 
 def run_tags(run_params: Mapping[str, Any], project: Path) -> dict[str, str]:
@@ -48,7 +45,7 @@ def run_tags(run_params: Mapping[str, Any], project: Path) -> dict[str, str]:
     import torch  # noqa: PLC0415 - as late as MLflow
 
     return {
-        COMMAND_TAG: shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])[:LONGEST_TAG],
+        COMMAND_TAG: command()[:LONGEST_TAG],
         "mlflow.source.type": "LOCAL",
         "pipeline": ",".join(run_params.get("pipeline_names") or ["__default__"]),
         "environment": run_params.get("env") or "digits",
