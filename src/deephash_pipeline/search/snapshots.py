@@ -188,7 +188,7 @@ class Snapshot:
         """Number of items."""
         return sum(source.count for source in self.sources)
 
-    @property
+    @cached_property
     def first_rows(self) -> NDArray[np.int64]:
         """Number of the first row of every source, and of all rows, int64 (sources + 1,)."""
         return np.concatenate(([0], np.cumsum([source.items.size for source in self.sources], dtype=np.int64)))

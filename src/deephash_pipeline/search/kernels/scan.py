@@ -21,8 +21,8 @@ from deephash_pipeline.search.kernels.vectors import ROW_WORDS, Vectors, cgutils
 CHUNK_CODES = 1024
 """A multiple of 64: marks of codes are words."""
 SIDE_BY_SIDE = 8
-# How far ahead memory is fetched.
-CODES_AHEAD = 256
+# How far ahead memory is fetched: as measured, with AVX2 and with AVX-512.
+CODES_AHEAD, CODES_AHEAD_512 = 256, 128
 
 
 def _counter(words: int) -> Any:
@@ -56,8 +56,9 @@ def _counter(words: int) -> Any:
             wanted = [vectors.spread(builder.load(builder.gep(queries, [builder.add(of_query, p)]))) for p in places]
             begins = [builder.gep(codes, [builder.add(at, builder.mul(stride, place))]) for place in places]
             farthest = vectors.spread(limit)
+            ahead = at.type(CODES_AHEAD_512 if vectors.ternary else CODES_AHEAD)
             with cgutils.for_range(builder, rows) as loop:
-                soon = builder.add(builder.mul(loop.index, at.type(ROW_WORDS)), at.type(CODES_AHEAD))
+                soon = builder.add(builder.mul(loop.index, at.type(ROW_WORDS)), ahead)
                 for begin in begins:
                     vectors.fetch(begin, soon)
                 near: Any = ir.IntType(8)(0)
