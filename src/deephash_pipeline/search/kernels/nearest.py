@@ -213,9 +213,11 @@ def slice_part(
             for code in range(first, stop if len(starts) else first, LINE_NUMBERS):
                 fetch(starts, code)
             if len(starts) and not by_code:
-                begin = np.int64(starts[first])
-                for place in range(begin, min(np.int64(starts[stop]), begin + FETCHED_ROWS), LINE_NUMBERS):
-                    fetch(rows, place)
+                first_place = np.int64(starts[first])
+                for fetched in range(
+                    first_place, min(np.int64(starts[stop]), first_place + FETCHED_ROWS), LINE_NUMBERS
+                ):
+                    fetch(rows, fetched)
             for unit in range(units):
                 triples = min(UNIT_TRIPLES, (code_length - unit * UNIT_BITS + 2) // 3)
                 tabulate(planes, unit * UNIT_BITS, (triples + 7) // 8 * 8, table)
