@@ -5,11 +5,13 @@ from pathlib import Path
 from click.testing import CliRunner
 
 from deephash_pipeline.cli import guarded as cli
+from deephash_pipeline.provenance.lock import LOCK
 
 
 def stored(project):
-    """All files of a project that a run could take for results, and when they were written."""
-    return {path: path.stat().st_mtime_ns for path in (project / "data").rglob("*") if path.is_file()}
+    """All files of a project that a run could take for results, and when they were written; not the lock of runs."""
+    files = (path for path in (project / "data").rglob("*") if path.is_file() and path.name != LOCK)
+    return {path: path.stat().st_mtime_ns for path in files}
 
 
 def the_error(output):
