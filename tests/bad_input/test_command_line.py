@@ -65,7 +65,6 @@ PARAMETERS = [
 
 LOOKING = [
     ("status --pipelines=nope", "unknown pipeline `nope`: choose among data_ingestion"),
-    ("explain itq.b32 --pipelines=nope", "unknown pipeline `nope`: choose among data_ingestion"),
     ("status --params=experiment.device=tpu", "unknown device `tpu`"),
 ]
 
