@@ -80,8 +80,9 @@ def test_temporary_files_of_killed_runs_are_swept_and_nothing_else(tmp_path):
     kept = [".gitkeep", "images.npy", "training.digests", ".hidden", "a/.b/codes.npz", "images.npy.provenance.json"]
     # As people name files of their own.
     kept += [".images.8005.npy", "a/.notes.2019", ".backup-1.json"]
-    names = ("images.npy", "a/codes.npz", "codes.npz.provenance.json", "a/file")
+    names = ("images.npy", "images.npy", "a/codes.npz", "codes.npz.provenance.json", "a/file")
     swept = [temporary_name(Path(name)).as_posix() for name in names]
+    assert len(set(swept)) == 5
     for name in (*kept, *swept):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
