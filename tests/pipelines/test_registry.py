@@ -1,7 +1,7 @@
 from collections import Counter
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from types import SimpleNamespace
 
 import pytest
 from kedro.framework.session import KedroSession
@@ -35,13 +35,6 @@ def pipelines():
     return register_pipelines()
 
 
-class Configuration(NamedTuple):
-    """What `conf` comes to in one environment."""
-
-    catalog: Any
-    parameters: dict[str, Any]
-
-
 @pytest.fixture(scope="module")
 def project(new_project):
     return new_project("registry")
@@ -57,7 +50,7 @@ def configured(project):
         # Both at once: resolvers such as `globals` are those of the configuration that was loaded last.
         with KedroSession.create(project, env=environment) as session:
             context = session.load_context()
-            return Configuration(context.catalog, context.config_loader["parameters"])
+            return SimpleNamespace(catalog=context.catalog, parameters=context.config_loader["parameters"])
 
     return configuration
 

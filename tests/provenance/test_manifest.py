@@ -35,17 +35,9 @@ def test_a_manifest_says_what_the_file_is_and_what_it_was_made_from(tmp_path):
     path = saved(tmp_path / "metrics.json")
     manifest = read_manifest(path)
     assert manifest is not None
-    assert (manifest.name, manifest.size, manifest.digest) == (
-        "itq.b12.metrics",
-        path.stat().st_size,
-        file_digest(path),
-    )
+    assert (manifest.name, manifest.size) == ("itq.b12.metrics", path.stat().st_size)
+    assert manifest.digest == file_digest(path)
     assert manifest.origin == ORIGIN
-
-
-def test_equal_saves_give_equal_manifests(tmp_path):
-    texts = {manifest_path(saved(tmp_path / folder / "metrics.json")).read_bytes() for folder in ("a", "b")}
-    assert len(texts) == 1
 
 
 def test_what_is_saved_outside_a_run_has_no_manifest_and_takes_away_the_old_one(tmp_path):

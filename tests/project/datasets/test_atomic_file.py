@@ -1,7 +1,4 @@
-import io
 import os
-import pickle
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,28 +18,6 @@ FILE_DATASETS = [
     (plotly_dataset, "figure.json"),
     (TensorsDataset, "weights.safetensors"),
 ]
-# What reads text alone takes any text, even one that would make sense to an unpickler.
-BINARY_OR_STRUCTURED = [entry for entry in FILE_DATASETS if entry[0] not in (csv_dataset, text_dataset)]
-
-
-class Trap:
-    """Leaves a file if it is unpickled."""
-
-    def __init__(self, sprung):
-        self.sprung = sprung
-
-    def __reduce__(self):
-        return Path.touch, (self.sprung,)
-
-
-def pickled(trap):
-    return pickle.dumps(trap)
-
-
-def pickled_in_an_array(trap):
-    file = io.BytesIO()
-    np.save(file, np.array([trap], dtype=object), allow_pickle=True)
-    return file.getvalue()
 
 
 def names(folder):
@@ -85,16 +60,6 @@ def test_a_missing_file_is_named_with_the_command_that_makes_it(tmp_path, kind, 
     assert str(tmp_path / name) in message
     assert "kedro run --pipelines=full" in message
     assert "\n" not in message
-
-
-@pytest.mark.parametrize(("kind", "name"), BINARY_OR_STRUCTURED)
-@pytest.mark.parametrize("writer", [pickled, pickled_in_an_array])
-def test_a_pickle_is_refused_and_never_run(tmp_path, kind, name, writer):
-    sprung, path = tmp_path / "sprung", tmp_path / name
-    path.write_bytes(writer(Trap(sprung)))
-    with pytest.raises(DatasetError):
-        kind(str(path)).load()
-    assert not sprung.exists()
 
 
 @pytest.mark.parametrize(("umask", "mode"), [(0o022, 0o644), (0o002, 0o664), (0o077, 0o600)])
