@@ -1,8 +1,10 @@
 """Files that are not what a dataset wrote end in an error of one line, whatever is in them; none is ever unpickled."""
 
 import io
+import pickle
 import struct
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -45,9 +47,16 @@ def archive(**members):
     return file.getvalue()
 
 
+class Trap:
+    """Leaves a file in the working directory if it is unpickled."""
+
+    def __reduce__(self):
+        return Path.touch, (Path("sprung"),)
+
+
 def pickled():
     file = io.BytesIO()
-    np.save(file, np.array([{"a": 1}], dtype=object), allow_pickle=True)
+    np.save(file, np.array([Trap()], dtype=object), allow_pickle=True)
     return file.getvalue()
 
 
@@ -60,6 +69,7 @@ CONTENTS = {
     "text": b"no such thing\n",
     "an array of 10^12 rows": header((10**12, 500)),
     "an array of -1 rows": header((-1, 4)),
+    "a pickle": pickle.dumps(Trap()),
     "an array of objects": pickled(),
     "an array of an unknown type": header((4,), "<q9"),
     "half an array": header((1000, 4)) + bytes(100),
@@ -79,7 +89,8 @@ CONTENTS = {
 
 @pytest.mark.parametrize("content", CONTENTS)
 @pytest.mark.parametrize("name", DATASETS)
-def test_a_file_that_is_another_thing_is_an_error_of_one_line(tmp_path, name, content):
+def test_a_file_that_is_another_thing_is_an_error_of_one_line(tmp_path, monkeypatch, name, content):
+    monkeypatch.chdir(tmp_path)
     path = tmp_path / name
     path.write_bytes(CONTENTS[content])
     with pytest.raises(Exception) as caught:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from deephash_pipeline.search.images import ImageIndex
+from tests.cli.test_search import one_line
 
 PRETRAINED = "pretrained:digits-48"
 
@@ -38,15 +39,10 @@ def test_an_index_of_codes_has_what_one_of_the_images_has(command, codes, photos
     ("arguments", "message"),
     [
         (("--codes", "{codes}", "--hasher", PRETRAINED), "give either PATHS, with --hasher or without, or --codes"),
-        ((), "no PATHS are given: name folders"),
         (("--codes", "{empty}"), "has no codes: make them by `deephash-pipeline encode`"),
     ],
 )
 def test_codes_that_are_not_there_or_not_alone_are_refused_in_one_line(arguments, message, command, codes, tmp_path):
     given = [argument.format(codes=codes, empty=tmp_path) for argument in arguments]
-    result = command("index", "build", tmp_path / "i", *given)
-    assert result.exit_code == 1
-    assert result.output.startswith("Error: ")
-    assert message in result.output
-    assert result.output.count("\n") == 1
+    assert message in one_line(command("index", "build", tmp_path / "i", *given))
     assert not (tmp_path / "i").exists()

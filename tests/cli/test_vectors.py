@@ -132,16 +132,9 @@ def test_vectors_are_added_replaced_and_removed_over_http(place, tmp_path):
         ("POST", "/v1/search", {"vector": [0] * 16}, 400, "row 0 has zeros alone"),
         ("POST", "/v1/search", {"vector": [1] * 16, "image": "aa"}, 422, "give it or a picture, not both"),
         ("POST", "/v1/search", {"image": "aaaa"}, 422, "has vectors of 16 numbers; send a `vector`"),
-        (
-            "POST",
-            "/v1/search",
-            {"vector": [1] * 16, "where": {"year": 3}},
-            400,
-            "a column 'year' that this index lacks",
-        ),
+        ("POST", "/v1/search", {"vector": [1] * 16, "where": {"year": 3}}, 400, "a column 'year' that this index"),
         ("GET", "/v1/items/paper%2F5/thumbnail", None, 404, "no picture"),
         ("POST", "/v1/items", {"vector": [1] * 15, "id": "x"}, 422, "vector: it has 15 numbers, papers has vectors of"),
-        ("POST", "/v1/items", {"vector": [0] * 16, "id": "x"}, 400, "row 0 has zeros alone"),
         ("POST", "/v1/items", {"image": "aaaa", "id": "x"}, 422, "has vectors of 16 numbers; send a `vector`"),
     ],
 )

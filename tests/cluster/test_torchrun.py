@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -45,15 +46,26 @@ def machine(port, *arguments, host):
     )
 
 
+@contextmanager
+def machines(*arguments):
+    """Two of them, which end with the test at the latest."""
+    port = free_port()
+    agents = [machine(port, *arguments, host=host) for host in (True, False)]
+    try:
+        yield agents
+    finally:
+        for agent in agents:
+            agent.kill()
+            agent.wait()
+
+
 def test_a_lost_machine_costs_the_steps_since_the_last_checkpoint(tmp_path):
     alone, together = tmp_path / "alone", tmp_path / "together"
     for folder in (alone, together):
         folder.mkdir()
     # A checkpoint at each of its 36 steps.
     training = ("-m", digits_on_ranks.__name__, together, 0, EPOCHS)
-    port = free_port()
-    agents = [machine(port, *training, host=host) for host in (True, False)]
-    try:
+    with machines(*training) as agents:
         end = time.monotonic() + SECONDS_TO_WAIT
         while not list((together / "pre-training").glob("checkpoint-*")) and agents[0].poll() is None:
             assert time.monotonic() < end, "waited in vain"
@@ -64,10 +76,6 @@ def test_a_lost_machine_costs_the_steps_since_the_last_checkpoint(tmp_path):
         assert state is not None and not state.finished
         output, _ = agents[0].communicate(timeout=SECONDS_TO_WAIT)
         assert agents[0].returncode == 0, output
-    finally:
-        for agent in agents:
-            agent.kill()
-            agent.wait()
     digits_on_ranks.main(alone, NEVER, EPOCHS)
     one, several = (json.loads((folder / "histories.json").read_text()) for folder in (alone, together))
     for stage in one:
@@ -89,16 +97,10 @@ def test_the_script_of_the_page_on_scale_learns_a_hasher_on_two_machines(tmp_pat
     assert found
     script = tmp_path / "train_hasher.py"
     script.write_text(found[1].replace("/shared", str(tmp_path)))
-    port = free_port()
-    agents = [machine(port, script, host=host) for host in (True, False)]
-    try:
+    with machines(script) as agents:
         for agent in agents:
             output, _ = agent.communicate(timeout=SECONDS_TO_WAIT)
             assert agent.returncode == 0, output
-    finally:
-        for agent in agents:
-            agent.kill()
-            agent.wait()
     hasher = ImageHasher.load(tmp_path / "hasher.safetensors")
     codes = hasher.encode([tmp_path / "photos" / name / "0.png" for name in ("dark", "light")])
     assert codes.shape == (2, 6) and (codes[0] != codes[1]).any()

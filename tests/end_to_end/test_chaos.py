@@ -13,11 +13,7 @@ from collections import Counter
 import pytest
 
 from tests.end_to_end.killed_runs import CHECKPOINT, run_both
-from tests.end_to_end.killer import (
-    GROUP,
-    RUN,
-    WORKER,
-)
+from tests.end_to_end.killer import GROUP, RUN, WORKER
 
 pytestmark = pytest.mark.chaos
 

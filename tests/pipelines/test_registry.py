@@ -1,14 +1,14 @@
 from collections import Counter
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from types import SimpleNamespace
 
 import pytest
 from kedro.framework.session import KedroSession
 from kedro.framework.startup import bootstrap_project
 
 from deephash_pipeline.common.cell import FIELD
-from deephash_pipeline.pipeline_registry import create_pipelines, register_pipelines
+from deephash_pipeline.pipeline_registry import STAGES, create_pipelines, register_pipelines
 from deephash_pipeline.pipelines.grid import (
     BASELINES,
     CLASSIFIER_BASELINE,
@@ -24,35 +24,15 @@ from deephash_pipeline.pipelines.grid import (
 )
 from deephash_pipeline.project.checks import parameters_read, unread_parameters
 
-STAGES = [
-    *("data_ingestion", "cnn_pretraining", "feature_extraction", "baseline_hashing", "hash_layer_init", "fine_tuning"),
-    *("evaluation", "reporting"),
-]
 GRID = list(cells(*PAPER_METHODS))
 AT_ONE_LENGTH = [cell for cell in GRID if cell.code_length in (12, None)]
 
-LAYERS = {
-    "01_raw": "raw",
-    "02_intermediate": "intermediate",
-    "03_primary": "primary",
-    "04_feature": "feature",
-    "06_models": "models",
-    "07_model_output": "model_output",
-    "08_reporting": "reporting",
-}
 CLASSIFIER = {"trunk_weights", "softmax_weights", "pre_training_history", "pre_training_checkpoints"}
 
 
 @pytest.fixture(scope="module")
 def pipelines():
     return register_pipelines()
-
-
-class Configuration(NamedTuple):
-    """What `conf` comes to in one environment."""
-
-    catalog: Any
-    parameters: dict[str, Any]
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +50,7 @@ def configured(project):
         # Both at once: resolvers such as `globals` are those of the configuration that was loaded last.
         with KedroSession.create(project, env=environment) as session:
             context = session.load_context()
-            return Configuration(context.catalog, context.config_loader["parameters"])
+            return SimpleNamespace(catalog=context.catalog, parameters=context.config_loader["parameters"])
 
     return configuration
 
@@ -85,10 +65,6 @@ def described(project, configured, pipelines):
             file = Path(dataset._describe()["filepath"]).relative_to(project / "data")
             entries[name] = {"file": file.as_posix(), "layer": dataset.metadata["kedro-viz"]["layer"]}
     return entries
-
-
-def names_of(cell):
-    return cell.namespace
 
 
 def keys(parameters, above=""):
@@ -138,13 +114,13 @@ def test_evaluation_needs_codes_and_labels_alone(pipelines):
 
 
 @pytest.mark.parametrize("name", ["evaluation", "full"])
-@pytest.mark.parametrize("cell", AT_ONE_LENGTH, ids=names_of)
+@pytest.mark.parametrize("cell", AT_ONE_LENGTH, ids=lambda cell: cell.namespace)
 def test_a_cell_is_evaluated_alone_by_its_namespace(pipelines, cell, name):
     selected = pipelines[name].only_nodes_with_namespaces([f"evaluation.{cell.namespace}"])
     assert selected.all_outputs() == {f"{cell.namespace}.{name}" for name in ("metrics", "curves")}
 
 
-@pytest.mark.parametrize("cell", AT_ONE_LENGTH, ids=names_of)
+@pytest.mark.parametrize("cell", AT_ONE_LENGTH, ids=lambda cell: cell.namespace)
 def test_a_cell_is_hashed_alone_by_its_namespace(pipelines, cell):
     stage = hashing_stage(cell)
     namespace = [f"{stage}.{cell.namespace}"]
@@ -261,8 +237,8 @@ def test_no_two_names_resolve_to_the_same_file(described):
 
 def test_the_layer_of_a_dataset_is_that_of_its_folder(described):
     for name, entry in described.items():
-        layer = "classifier" if name in CLASSIFIER else LAYERS[entry["file"].split("/")[0]]
-        assert entry["layer"] == layer, name
+        folder = entry["file"].split("/")[0]
+        assert entry["layer"] == ("classifier" if name in CLASSIFIER else folder[len("01_") :]), name
 
 
 # Further seeds.

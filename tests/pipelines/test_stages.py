@@ -1,17 +1,13 @@
 import numpy as np
 import torch
-from kedro.io import DataCatalog, MemoryDataset
-from kedro.runner import SequentialRunner
 
 from deephash_pipeline.common.cell import Cell
 from deephash_pipeline.deephash import ClassifierRun, LabelledImages, PreTrainingParameters, TrainingSet
 from deephash_pipeline.deephash.pretrain import ValidationAccuracy, pretrain
 from deephash_pipeline.hashing import ITQ, LSH, OneOfC
 from deephash_pipeline.images.sources.collection import ImageCollection, ImageSet
-from deephash_pipeline.pipelines.baseline_hashing import pipeline as baseline_hashing
 from deephash_pipeline.pipelines.baseline_hashing.nodes import make_classifier_baseline
 from deephash_pipeline.pipelines.data_ingestion.nodes import IngestionParameters, split_images
-from deephash_pipeline.pipelines.evaluation import pipeline as evaluation
 from deephash_pipeline.pipelines.shared.fitting import BaselineParameters, encode_z, fit_hash_function
 from deephash_pipeline.retrieval import unpack_bits
 from tests.pipelines.squares import (
@@ -19,13 +15,10 @@ from tests.pipelines.squares import (
     EXPERIMENT,
     IMAGES,
     LABELS,
-    NO_LABELS,
-    NO_SET,
     QUERY_IMAGES,
     QUERY_LABELS,
     STATISTICS,
     TRAINING,
-    TRAINING_SET,
 )
 
 # Data ingestion.
@@ -60,18 +53,12 @@ def test_pre_training_has_a_row_of_metrics_for_each_epoch(classifier):
     assert "validation_accuracy" not in history
 
 
-def test_pre_training_watches_validation_images_where_there_are_some():
-    parameters = PreTrainingParameters.model_validate({"training": TRAINING})
-    _, _, history = pretrain(
-        TRAINING_SET, LabelledImages(QUERY_IMAGES, QUERY_LABELS), parameters, ClassifierRun(EXPERIMENT)
-    )
-    assert history["validation_accuracy"].between(0, 1).all()
-
-
-def test_the_classifier_has_a_place_for_classes_that_training_has_not_seen():
+def test_pre_training_watches_validation_images_and_has_a_place_for_classes_that_training_has_not_seen():
     given = TrainingSet(IMAGES, LABELS, STATISTICS, [*CLASSES, "unseen"])
     parameters = PreTrainingParameters.model_validate({"training": TRAINING})
-    _, softmax, _ = pretrain(given, NO_SET, parameters, ClassifierRun(EXPERIMENT))
+    validation = LabelledImages(QUERY_IMAGES, QUERY_LABELS)
+    _, softmax, history = pretrain(given, validation, parameters, ClassifierRun(EXPERIMENT))
+    assert history["validation_accuracy"].between(0, 1).all()
     assert len(softmax["bias"]) == 4
 
 
@@ -87,9 +74,6 @@ def test_of_more_validation_than_training_images_a_sample_is_watched(monkeypatch
     parameters = PreTrainingParameters.model_validate({"training": TRAINING})
     pretrain(few, LabelledImages(IMAGES, LABELS), parameters, ClassifierRun(EXPERIMENT))
     assert watched == [(12, 12), (12, 12)]
-
-
-# Features.
 
 
 # Hash functions on z.
@@ -128,30 +112,3 @@ def test_the_code_of_the_classifier_baseline_is_one_at_the_predicted_class(z, so
     assert isinstance(baseline, OneOfC)
     assert (bits.sum(axis=1) == 1).all()
     np.testing.assert_array_equal(bits.argmax(axis=1), logits.argmax(dim=1).numpy())
-
-
-# A cell from z to its figures, as Kedro wires it.
-
-
-def test_a_cell_runs_from_z_to_its_figures_in_memory(z, query_z):
-    grid = [Cell(method="pcah", code_length=12)]
-    stages = (baseline_hashing.create_pipeline(grid), evaluation.create_pipeline(grid))
-    cell = sum((stage.only_nodes_with_namespaces(["pcah.b12"]) for stage in stages), start=type(stages[0])([]))
-    given = {
-        "training_z": z,
-        "validation_z": z[:0],
-        "query_z": query_z,
-        "training_labels": LABELS,
-        "validation_labels": NO_LABELS,
-        "query_labels": QUERY_LABELS,
-        "params:cells.pcah.b12": Cell(method="pcah", code_length=12),
-        "params:baseline_hashing": BaselineParameters.model_validate({}),
-        "params:experiment": EXPERIMENT,
-        "params:experiment.seed": EXPERIMENT.seed,
-        "params:protocol": "paper",
-    }
-    outputs = SequentialRunner().run(cell, DataCatalog({name: MemoryDataset(value) for name, value in given.items()}))
-    metrics = outputs["pcah.b12.metrics"].load()
-    assert metrics["method"] == "pcah"
-    assert metrics["code_length"] == 12
-    assert metrics["mean_average_precision"] > metrics["chance_level"]

@@ -1,6 +1,5 @@
 """A file and its manifest come and go together, and neither is accepted without the other as it was written."""
 
-import json
 import os
 import random
 import shutil
@@ -15,6 +14,7 @@ from deephash_pipeline.provenance import Origin, digests
 from deephash_pipeline.provenance.digests import file_digest
 from deephash_pipeline.provenance.manifest import DamagedError, checked, manifest_path, read_manifest
 from tests.project.datasets.kinds import json_dataset
+from tests.provenance.situations import flipped
 
 ORIGIN = Origin(
     node="evaluation.itq.b12.measure",
@@ -35,17 +35,9 @@ def test_a_manifest_says_what_the_file_is_and_what_it_was_made_from(tmp_path):
     path = saved(tmp_path / "metrics.json")
     manifest = read_manifest(path)
     assert manifest is not None
-    assert (manifest.name, manifest.size, manifest.digest) == (
-        "itq.b12.metrics",
-        path.stat().st_size,
-        file_digest(path),
-    )
+    assert (manifest.name, manifest.size) == ("itq.b12.metrics", path.stat().st_size)
+    assert manifest.digest == file_digest(path)
     assert manifest.origin == ORIGIN
-
-
-def test_equal_saves_give_equal_manifests(tmp_path):
-    texts = {manifest_path(saved(tmp_path / folder / "metrics.json")).read_bytes() for folder in ("a", "b")}
-    assert len(texts) == 1
 
 
 def test_what_is_saved_outside_a_run_has_no_manifest_and_takes_away_the_old_one(tmp_path):
@@ -73,64 +65,20 @@ def test_a_writer_that_fails_leaves_the_former_file_and_its_manifest(tmp_path):
     assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
 
 
-@pytest.mark.parametrize("renames", [0, 1])
-def test_killed_between_two_renames_a_run_leaves_nothing_that_is_accepted_as_new(tmp_path, monkeypatch, renames):
+@pytest.mark.parametrize("of", [Path, manifest_path])
+def test_a_flipped_bit_of_a_file_or_of_its_manifest_is_noticed(tmp_path, of):
     path = saved(tmp_path / "metrics.json")
-    done = []
-    rename = Path.replace
-
-    def killed(source, target):
-        if len(done) == renames:
-            raise KeyboardInterrupt
-        done.append(target)
-        return rename(source, target)
-
-    monkeypatch.setattr(Path, "replace", killed)
-    dataset = json_dataset(str(path))
-    dataset.expect("itq.b12.metrics", ORIGIN)
-    with pytest.raises(KeyboardInterrupt):
-        dataset.save({"mean_average_precision": 0.75})
-    if renames:
-        with pytest.raises(DatasetError, match=r"damaged.*kedro run --pipelines=full"):
-            json_dataset(str(path)).load()
-    else:
-        assert json_dataset(str(path)).load() == {"mean_average_precision": 0.5}
-
-
-def flip(path, bits, draw):
-    content = bytearray(path.read_bytes())
-    for at in draw.sample(range(8 * len(content)), bits):
-        content[at // 8] ^= 1 << at % 8
-    path.write_bytes(content)
-
-
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("bits", [1, 3])
-def test_flipped_bits_of_a_file_or_of_its_manifest_are_noticed(tmp_path, bits, seed):
-    path = saved(tmp_path / "metrics.json")
-    draw = random.Random(seed)
-    flip(draw.choice([path, manifest_path(path)]), bits, draw)
-    with pytest.raises(DatasetError, match=r"damaged") as caught:
+    flipped(1)(of(path), None, random.Random(0))
+    with pytest.raises(DatasetError, match=r"damaged.*kedro run --pipelines=full") as caught:
         json_dataset(str(path)).load()
     assert isinstance(caught.value.__cause__, DamagedError)
 
 
-CHANGES = {
-    "a parameter": lambda content: content["origin"]["parameters"].update({"experiment.seed": 7}),
-    "the name": lambda content: content.update(name="ksh.b12.metrics"),
-    "an input": lambda content: content["origin"]["inputs"].clear(),
-    "the format": lambda content: content.update(format=99),
-}
-
-
-@pytest.mark.parametrize("change", CHANGES)
-def test_a_manifest_that_was_edited_is_refused(tmp_path, change):
-    path = saved(tmp_path / "metrics.json")
-    sealed = json.loads(manifest_path(path).read_text())
-    CHANGES[change](sealed["content"])
-    manifest_path(path).write_text(json.dumps(sealed) + "\n")
+def test_a_manifest_that_was_edited_is_refused(tmp_path):
+    manifest = manifest_path(saved(tmp_path / "metrics.json"))
+    manifest.write_text(manifest.read_text().replace('"experiment.seed": 42', '"experiment.seed": 7'))
     with pytest.raises(DamagedError, match=r"manifest of .* is damaged"):
-        read_manifest(path)
+        read_manifest(tmp_path / "metrics.json")
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", "null", "\0", '{"content": 3, "seal": ""}', "[" * 100_000])
@@ -175,7 +123,7 @@ def test_a_large_file_is_read_once_in_a_process_and_again_when_it_changes(large,
 
 def test_another_process_reads_a_large_file_whole(large):
     status = large.stat()
-    flip(large, 1, random.Random(0))
+    flipped(1)(large, None, random.Random(0))
     os.utime(large, ns=(status.st_atime_ns, status.st_mtime_ns))
     assert checked(large) is not None
     digests._REMEMBERED.clear()

@@ -16,7 +16,7 @@ from deephash_pipeline.project.freshness import POLICY, Provenance, nodes_to_run
 from deephash_pipeline.project.runners import ParallelRunner, SequentialRunner
 from deephash_pipeline.provenance.manifest import manifest_path, read_manifest
 from deephash_pipeline.training.resuming.checkpoint import TrainingState
-from tests.project.datasets.kinds import KINDS
+from tests.project.datasets.kinds import json_dataset
 
 
 def scale(start, factor):
@@ -43,10 +43,7 @@ STORED = ("scaled", "result", "other", "total")
 
 
 def a_catalog(folder, factor=3, stored=STORED):
-    entry = {"type": "deephash_pipeline.project.datasets.AtomicDataset", "dataset": KINDS["_json"]}
-    catalog = DataCatalog.from_config(
-        {name: {**entry, "filepath": str(folder / f"{name}.json")} for name in ("start", *stored)}
-    )
+    catalog = DataCatalog({name: json_dataset(str(folder / f"{name}.json")) for name in ("start", *stored)})
     catalog["params:factor"] = MemoryDataset(factor)
     return catalog
 
@@ -154,8 +151,7 @@ def test_forced_a_training_begins_anew_and_interrupted_it_goes_on_without_force(
     pipeline = Pipeline([Node(train_on, ["checkpoints", "start"], "result"), Node(fail_at_first, "result", "total")])
     benchmark = folder / "data" / "02_intermediate" / "made_up"
     catalog = a_catalog(folder)
-    entry = {"type": "deephash_pipeline.project.datasets.AtomicDataset", "dataset": KINDS["_json"]}
-    catalog["class_names"] = DataCatalog.from_config({"_": {**entry, "filepath": f"{benchmark}/names.json"}})["_"]
+    catalog["class_names"] = json_dataset(f"{benchmark}/names.json")
     catalog["checkpoints"] = CheckpointsDataset(str(folder / "checkpoints"), 0)
 
     def trainings_after(forced, interrupted=False):
@@ -201,15 +197,6 @@ def test_a_second_run_runs_nothing(folder):
 def test_a_parameter_makes_all_stale_that_is_made_with_it(folder):
     run(folder, SequentialRunner(skipping=True))
     assert nodes_to_run(PIPELINE, a_catalog(folder, factor=4)) == ["scale", "add_one", "total"]
-    with pytest.raises(InputError, match="was made with factor 3, this run has 4"):
-        hook = Provenance()
-        later = PIPELINE.only_nodes("total")
-        registered = pytest.MonkeyPatch()
-        registered.setattr("deephash_pipeline.project.freshness.graph.pipelines", {"all": PIPELINE})
-        try:
-            hook.before_pipeline_run({"project_path": str(folder)}, later, a_catalog(folder, factor=4))
-        finally:
-            registered.undo()
 
 
 def test_what_is_remade_as_it_was_not_leaves_more_to_make_and_it_is_made(folder, monkeypatch):

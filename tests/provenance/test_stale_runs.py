@@ -114,12 +114,6 @@ def test_the_line_names_what_is_stale_why_and_the_command_that_mends_it(project)
     assert "--stale=allow" in message
 
 
-def test_other_epochs_of_one_cell_are_reported_where_evaluation_would_read_it(catalog):
-    changed = Overridden(catalog, "fine_tuning.deephash.training.epochs", 3)
-    message = refusal("evaluation", changed)
-    assert "`deephash.b12.codes` (and 4 more) was made with fine_tuning.deephash.training.epochs 5" in message
-
-
 def test_a_file_of_weights_counts_by_its_content_wherever_it_lies(project, tmp_path):
     def received(weights):
         catalog = open_catalog(None, {"experiment": {"network": "resnet18", "trunk": {"weights": str(weights)}}})

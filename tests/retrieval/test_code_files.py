@@ -117,10 +117,7 @@ def first_set_to(value):
         (changed("query_labels", lambda labels: labels / 2), "query_labels"),
         (changed("query_labels", lambda labels: labels[:, None]), "int64 of shape (7, 1); give one class number per"),
         (changed("query_labels", lambda labels: np.eye(CLASSES)[labels] * 2), "shape (7, 4) holds 2.0; give one class"),
-        (
-            {**SIGNS, **{name: np.eye(CLASSES + i)[BITS[name]] for i, name in enumerate(LABELS)}},
-            "labels",
-        ),
+        ({**SIGNS, **{name: np.eye(CLASSES + i)[BITS[name]] for i, name in enumerate(LABELS)}}, "labels"),
     ],
 )
 def test_what_is_no_codes_and_labels_is_refused_in_one_line(arrays, message):

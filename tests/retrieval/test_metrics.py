@@ -45,33 +45,21 @@ def mean(values):
     return float(sum(values, Fraction(0)) / len(values))
 
 
-@given(groups)
-@settings(deadline=None, max_examples=60)
-def test_average_precision_equals_the_mean_over_all_orders_of_ties(drawn):
-    exact = mean([average_precision_of_order(order, len(order)) for order in orders(drawn)])
-    assert average_precision(histograms_of(drawn))[0] == pytest.approx(exact, abs=1e-14)
-
-
-@given(groups)
-@settings(deadline=None, max_examples=60)
-def test_the_bounds_are_the_best_and_the_worst_order_of_ties(drawn):
-    exact = [average_precision_of_order(order, len(order)) for order in orders(drawn)]
-    optimistic, pessimistic = average_precision_bounds(histograms_of(drawn))
-    assert optimistic[0] == pytest.approx(float(max(exact)), abs=1e-14)
-    assert pessimistic[0] == pytest.approx(float(min(exact)), abs=1e-14)
-
-
 @given(groups, st.integers(1, 20))
 @settings(deadline=None, max_examples=60)
-def test_figures_at_k_equal_their_means_over_all_orders_of_ties(drawn, k):
-    histograms = histograms_of(drawn)
+def test_figures_equal_their_means_over_all_orders_of_ties_and_bounds_their_best_and_worst(drawn, k):
+    histograms, all_orders = histograms_of(drawn), list(orders(drawn))
+    exact = [average_precision_of_order(order, len(order)) for order in all_orders]
+    assert average_precision(histograms)[0] == pytest.approx(mean(exact), abs=1e-14)
+    optimistic, pessimistic = average_precision_bounds(histograms)
+    assert optimistic[0] == pytest.approx(float(max(exact)), abs=1e-14)
+    assert pessimistic[0] == pytest.approx(float(min(exact)), abs=1e-14)
     k_in_database = min(k, histograms.database_size)
-    relevant = int(histograms.relevant_items[0])
-    all_orders = list(orders(drawn))
     hits = [Fraction(sum(order[:k_in_database])) for order in all_orders]
-    exact = mean([average_precision_of_order(order, k_in_database) for order in all_orders])
-    assert average_precision_at(histograms, k)[0] == pytest.approx(exact, abs=1e-14)
+    at_k = mean([average_precision_of_order(order, k_in_database) for order in all_orders])
+    assert average_precision_at(histograms, k)[0] == pytest.approx(at_k, abs=1e-14)
     assert precision_at(histograms, k)[0] == pytest.approx(mean(hits) / k_in_database, abs=1e-14)
+    relevant = int(histograms.relevant_items[0])
     assert recall_at(histograms, k)[0] == pytest.approx(mean(hits) / relevant, abs=1e-14)
 
 

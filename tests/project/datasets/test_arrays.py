@@ -1,10 +1,7 @@
 import numpy as np
 import pytest
-from kedro.io import DatasetError
 
-from deephash_pipeline.common.stores import temporary_name
 from deephash_pipeline.project.datasets import CodesDataset, NumpyDataset
-from deephash_pipeline.provenance.lock import sweep
 from deephash_pipeline.retrieval import CodeSets, pack_bits
 
 ARRAYS = [
@@ -55,15 +52,6 @@ def test_a_map_of_a_whole_file_is_saved_as_another_name_of_it(tmp_path, working_
     assert [path.name for path in tmp_path.iterdir()] == ["array.npy"]
 
 
-def test_no_two_writers_share_a_temporary_file_and_those_of_killed_ones_are_swept(tmp_path):
-    names = [temporary_name(tmp_path / name) for name in ("array.npy", "array.npy", "checkpoints")]
-    assert len(set(names)) == 3
-    for name in names:
-        name.touch()
-    assert sorted(sweep([tmp_path])) == sorted(names)
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_where_there_are_no_links_a_mapped_file_is_copied(tmp_path, working_file, monkeypatch):
     def refuse(_source, _target):
         raise OSError("Invalid cross-device link")
@@ -108,14 +96,6 @@ def test_a_map_of_a_file_of_another_kind_is_copied(tmp_path):
     (tmp_path / "raw.bin").write_bytes(bytes(range(24)))
     NumpyDataset(str(tmp_path / "array.npy")).save(np.memmap(tmp_path / "raw.bin", dtype=np.uint8, mode="r"))
     assert np.load(tmp_path / "array.npy").tolist() == list(range(24))
-
-
-@pytest.mark.parametrize("mmap_mode", [None, "r"])
-def test_an_array_of_objects_is_refused(tmp_path, mmap_mode):
-    path = tmp_path / "array.npy"
-    np.save(path, np.array([{"a": 1}], dtype=object), allow_pickle=True)
-    with pytest.raises(DatasetError, match=r"allow_pickle=False|Array can't be memory-mapped"):
-        NumpyDataset(str(path), mmap_mode=mmap_mode).load()
 
 
 def test_codes_come_back_as_they_were(tmp_path):

@@ -1,11 +1,10 @@
 """The catalog hands a training the folder of its checkpoints, and keeps its hands off it."""
 
 import pytest
-import torch
-from kedro.io import DataCatalog, DatasetError
+from kedro.io import DatasetError
 
 from deephash_pipeline.project.datasets import CheckpointsDataset
-from deephash_pipeline.training.resuming.checkpoint import CheckpointFolder, TrainingState
+from deephash_pipeline.training.resuming.checkpoint import CheckpointFolder
 
 
 def test_a_training_gets_the_folder_the_interval_and_the_code_it_runs_from(tmp_path):
@@ -23,25 +22,6 @@ def test_loading_makes_nothing_and_needs_nothing(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_one_load_has_saved_the_next_finds(tmp_path):
-    dataset = CheckpointsDataset(str(tmp_path), seconds_between=0)
-    dataset.load().save(TrainingState({"weight": torch.ones(3)}, {"finished": True}, {}))
-    found = dataset.load().load()
-    assert found.finished
-
-
 def test_no_node_can_have_it_as_its_output(tmp_path):
     with pytest.raises(DatasetError, match="written by the training"):
         CheckpointsDataset(str(tmp_path), seconds_between=0).save("weights")
-
-
-def test_it_is_made_from_an_entry_of_the_catalog(tmp_path):
-    entry = {
-        "type": "deephash_pipeline.project.datasets.CheckpointsDataset",
-        "filepath": str(tmp_path),
-        "seconds_between": 12.5,
-        "metadata": {"kedro-viz": {"layer": "models"}},
-    }
-    catalog = DataCatalog.from_config({"checkpoints": entry})
-    assert catalog.load("checkpoints").seconds_between == 12.5
-    assert str(tmp_path) in str(catalog["checkpoints"])

@@ -14,17 +14,13 @@ def test_the_embedded_digits_need_no_folder(tmp_path):
     assert digits.class_names == list("0123456789")
 
 
-def test_other_images_are_there_if_their_folder_is(tmp_path):
-    dataset = ImageSourceDataset(str(tmp_path / "mnist"), {"kind": "torchvision", "name": "MNIST"})
+def test_other_images_are_there_if_their_folder_is_or_they_are_downloaded(tmp_path):
+    source = {"kind": "torchvision", "name": "MNIST"}
+    dataset = ImageSourceDataset(str(tmp_path / "mnist"), source)
     assert not dataset.exists()
+    assert ImageSourceDataset(str(tmp_path / "mnist"), source | {"download": True}).exists()
     (tmp_path / "mnist").mkdir()
     assert dataset.exists()
-
-
-def test_what_is_downloaded_need_not_be_there(tmp_path):
-    source = {"kind": "torchvision", "name": "KMNIST"}
-    assert not ImageSourceDataset(str(tmp_path / "raw"), source).exists()
-    assert ImageSourceDataset(str(tmp_path / "raw"), source | {"download": True}).exists()
 
 
 def test_image_files_are_listed_and_not_read(tmp_path):

@@ -32,13 +32,6 @@ def test_the_state_of_a_network_comes_back_as_it_was(tmp_path):
     build_trunk("lenet").load_state_dict(loaded)
 
 
-def test_a_tensor_that_is_a_view_is_saved_whole(tmp_path):
-    weight = torch.arange(12.0).reshape(3, 4)
-    dataset = TensorsDataset(str(tmp_path / "weights.safetensors"))
-    dataset.save({"weight": weight.T})
-    assert torch.equal(dataset.load()["weight"], weight.T)
-
-
 # What arrays each kind has is tested with hash functions; here, of floats alone and of several types.
 @pytest.mark.parametrize("kind", ["itq", "sh"])
 def test_a_stored_encoder_gives_the_same_codes(tmp_path, kind):

@@ -24,7 +24,7 @@ from deephash_pipeline.training import (
     TrainingRun,
     train,
 )
-from tests.project.datasets.kinds import KINDS
+from tests.project.datasets.kinds import json_dataset
 
 
 def count_threads(start):
@@ -112,9 +112,7 @@ def pipeline(**functions):
 
 
 def a_catalog(folder, *names):
-    entry = {"type": "deephash_pipeline.project.datasets.AtomicDataset", "dataset": KINDS["_json"]}
-    stored = {name: {**entry, "filepath": str(folder / f"{name}.json")} for name in ("start", *names)}
-    catalog = DataCatalog.from_config(stored)
+    catalog = DataCatalog({name: json_dataset(str(folder / f"{name}.json")) for name in ("start", *names)})
     catalog.save("start", {"a": 1, "folder": str(folder)})
     return catalog
 

@@ -70,13 +70,6 @@ def test_a_history_of_any_length_is_logged_whole(project, client):
     assert child.data.params == {"method": "itq", "code_length": "12"}
 
 
-def test_results_of_an_earlier_run_are_logged_again(project, client):
-    cached = stored_catalog("cached", **{"itq.b12.metrics": METRICS})
-    run(project, cached, REPORTING)
-    _, (child,) = runs(client(), "cached")
-    assert child.data.metrics["mean_average_precision"] == 0.5
-
-
 def test_a_partial_run_logs_only_what_is_stored(project, client, caplog):
     hook, catalog = MlflowTracking(), stored_catalog("partial")
     catalog["itq.b12.metrics"] = json_dataset(str(project / "no_such_metrics.json"))
