@@ -49,4 +49,3 @@ def test_the_page_opens_on_the_eight_stages(address, tmp_path):
     shown = dumped(f"{address}/", tmp_path)
     drawn = shown.partition('id="nodes"')[2] or shown
     assert all(stage in drawn for stage in STAGES)
-    assert "deephash.b32.codes" not in drawn
