@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.search.ids import is_unicode
 from deephash_pipeline.search.ledger import Ledger, quoted
 
 Where = Mapping[str, Any]
@@ -159,7 +160,7 @@ def _storable(name: str, value: Any) -> Any:
         raise InputError(f"column {name!r} has a value that is {kind}; give str, int, float, bool, bytes or None.")
     if isinstance(value, float) and math.isnan(value):
         raise InputError(f"column {name!r} has nan for a value; give None for no value.")
-    if isinstance(value, str) and not _is_text(value):
+    if isinstance(value, str) and not is_unicode(value):
         raise InputError(
             f"column {name!r} has the value {value!a}, which is no Unicode; give one that UTF-8 can encode."
         )
@@ -168,14 +169,6 @@ def _storable(name: str, value: Any) -> Any:
             f"column {name!r} has the value {value}, which does not fit into 64 bits; give it as a string."
         )
     return value
-
-
-def _is_text(value: str) -> bool:
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 class Conditions:

@@ -218,12 +218,15 @@ def _from_values(values: list[Any], kind: str | None) -> tuple[Ids, str]:
     return np.array([int(value) for value in values], dtype=np.int64), INTEGER
 
 
+def is_unicode(value: str) -> bool:
+    """Whether UTF-8 can encode a text."""
+    return value.encode(errors="ignore").decode() == value
+
+
 def _texts(values: list[str]) -> Ids:
     for value in values:
-        try:
-            value.encode()
-        except UnicodeEncodeError as error:
-            raise InputError(f"id {value!r} is not valid Unicode; give one that UTF-8 can encode.") from error
+        if not is_unicode(value):
+            raise InputError(f"id {value!r} is not valid Unicode; give one that UTF-8 can encode.")
     texts = np.empty(len(values), dtype=object)
     texts[:] = values
     return texts

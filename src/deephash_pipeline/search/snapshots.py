@@ -193,6 +193,11 @@ class Snapshot:
         """Number of the first row of every source, and of all rows, int64 (sources + 1,)."""
         return np.concatenate(([0], np.cumsum([source.items.size for source in self.sources], dtype=np.int64)))
 
+    def rows(self) -> NDArray[np.int64]:
+        """The rows of all items, int64, in the order of insertion."""
+        firsts = self.first_rows[:-1].tolist()
+        return np.concatenate([first + source.rows() for source, first in zip(self.sources, firsts, strict=True)])
+
     @cached_property
     def parts(self) -> list[SearchedPart]:
         """What to search without a condition."""

@@ -141,17 +141,6 @@ class Store:
                     self._refresh()
         return self.snapshot
 
-    @property
-    def made_by(self) -> str | None:
-        """The digest of what makes the codes; None where that is not known."""
-        found: str | None = self.ledger.settings().get(MADE_BY)
-        return found
-
-    def mark(self, made_by: str) -> None:
-        """Store the digest of what makes the codes; `lock` is taken."""
-        with self.ledger.transaction():
-            self.ledger.set(MADE_BY, made_by)
-
     def merged_by_another(self) -> bool:
         """Whether another process has merged segments since the present snapshot; `lock` is taken."""
         return bool(self.ledger.settings()["generation"] != self._generation)
