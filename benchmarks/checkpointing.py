@@ -18,7 +18,7 @@ from deephash_pipeline.training.parameters import TrainingParameters
 from deephash_pipeline.training.resuming.checkpoint import CheckpointFolder, TrainingState
 from deephash_pipeline.training.resuming.continuation import LARGEST_SHARE
 from deephash_pipeline.training.resuming.state import Training
-from deephash_pipeline.training.schedule import build_schedule
+from deephash_pipeline.training.schedule import Schedule
 
 NETWORKS, REPEATS = ("lenet", "cifar10_full", "caffenet"), 15
 
@@ -30,7 +30,7 @@ def training_state(network: str) -> TrainingState:
     optimizer = torch.optim.SGD(module.parameters(), lr=0.01, momentum=0.9)
     for parameter in module.parameters():
         parameter.grad = torch.ones_like(parameter)
-    training = Training(module, optimizer, build_schedule(optimizer, settings, 1000))
+    training = Training(module, optimizer, Schedule(optimizer, settings, 1000))
     optimizer.step()
     training.schedule.after_step()
     return TrainingState(training.tensors(), {**training.values(), "steps": 1}, settings.model_dump())

@@ -125,13 +125,6 @@ def test_a_number_that_yaml_takes_for_another_is_refused_with_its_file(conf, wri
         loader(conf, "near")["parameters"]
 
 
-@pytest.mark.parametrize("value", ["5", "[1]", "text"])
-def test_a_group_that_another_file_overwrites_is_refused_with_both_files(conf, value):
-    (conf / "far/parameters_stage.yml").write_text(f"stage: {value}\n")
-    with pytest.raises(InputError, match=r"^conf/far/.*yml: `stage` is .* in conf/base/parameters\.yml"):
-        loader(conf, "near")["parameters"]
-
-
 def test_what_lies_in_conf_local_is_said_not_to_be_read(conf, caplog):
     (conf / "local").mkdir()
     (conf / "local/parameters.yml").write_text("name: mine\n")

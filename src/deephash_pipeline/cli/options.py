@@ -1,7 +1,6 @@
 """Arguments and options that several commands have, and the index that they name."""
 
 from pathlib import Path
-from typing import NamedTuple
 
 import click
 
@@ -33,24 +32,17 @@ def refuse_other_file(output: Path) -> None:
         raise InputError(f"{output} is there and is no hasher: name another file")
 
 
-class OtherEngine(NamedTuple):
-    """Where codes are searched, if not in the index.
-
-    Attributes:
-        url: URL of `--engine`; None for the index itself.
-        approximate: True if near images may be missing.
-    """
-
-    url: str | None
-    approximate: bool
-
-
 def opened(
-    folder: Path, device: str, engine: OtherEngine, read_only: bool = True, runtime: Runtime = "torch"
+    folder: Path,
+    device: str,
+    engine: str | None,
+    approximate: bool,
+    read_only: bool = True,
+    runtime: Runtime = "torch",
 ) -> ImageIndex:
     """Open an index, or its hasher with codes in another engine."""
-    if engine.url is None:
-        if engine.approximate:
+    if engine is None:
+        if approximate:
             raise InputError("--approximate is for --engine postgresql://...: this index answers exactly")
         return ImageIndex.open(folder, read_only, device, runtime)
     if not folder.is_dir():
@@ -60,6 +52,5 @@ def opened(
     # A service without another engine needs none of their clients.
     from deephash_pipeline.search.engines import default_name, open_engine  # noqa: PLC0415
 
-    return ImageIndex.open(
-        folder, True, device, runtime, open_engine(engine.url, default_name(folder), engine.approximate)
-    )
+    codes = open_engine(engine, default_name(folder), approximate)
+    return ImageIndex.open(folder, True, device, runtime, codes)

@@ -9,7 +9,7 @@ import click
 from rich.cells import cell_len
 
 from deephash_pipeline.cli.hashers import HASHER_HELP, is_cell, named_hasher
-from deephash_pipeline.cli.options import FOLDER, OtherEngine, approximate_option, device_option, engine_option, opened
+from deephash_pipeline.cli.options import FOLDER, approximate_option, device_option, engine_option, opened
 from deephash_pipeline.cli.vectors import (
     FACTS,
     add_vectors,
@@ -257,7 +257,7 @@ def search(
         raise InputError(f"{photo} is not there: name an image file, or --id of an image of the index")
     if rescore and name is not None:
         raise InputError("--rescore is for a photo: leave it out with --id")
-    with opened(index, device if photo else "cpu", OtherEngine(engine, approximate)) as images:
+    with opened(index, device if photo else "cpu", engine, approximate) as images:
         where = images.labelled(labels) if labels else None
 
         def ask(k: int) -> Answers:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from deephash_pipeline.cli.options import FOLDER, OtherEngine, approximate_option, device_option, engine_option
+from deephash_pipeline.cli.options import FOLDER, approximate_option, device_option, engine_option
 from deephash_pipeline.cli.options import opened as open_index
 from deephash_pipeline.cli.vectors import build_of_vectors, open_vector_index
 from deephash_pipeline.common.errors import InputError
@@ -98,7 +98,7 @@ def serve(
         def open_one(folder: Path) -> CodedItems:
             if holds_vectors(folder) and engine is None and not approximate:
                 return open_vector_index(folder, read_only)
-            return open_index(folder, device, OtherEngine(engine, approximate), read_only, runtime)
+            return open_index(folder, device, engine, approximate, read_only, runtime)
 
         again = {}
         for folder in indexes:

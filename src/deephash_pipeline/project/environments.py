@@ -9,14 +9,12 @@ taken out, and what the base says holds.
 
 import logging
 import re
-from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import yaml  # type: ignore[import-untyped]
 from kedro.config import OmegaConfigLoader
-from omegaconf import OmegaConf
 
 from deephash_pipeline.common.errors import InputError
 
@@ -32,7 +30,6 @@ class ExtendingConfigLoader(OmegaConfigLoader):
     """Kedro's loader, which also reads the environments that one extends."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
-        self._stated: dict[str, dict[str, Any]] = {}
         super().__init__(*arguments, **options)
         if LOCAL not in (self.env, self.default_run_env):
             for unread in sorted(Path(self.conf_source, LOCAL).rglob("*.yml")):
@@ -67,16 +64,11 @@ class ExtendingConfigLoader(OmegaConfigLoader):
         return found
 
     def _read_dir_configs(self, conf_path: str, patterns: Any, key: str, *more: Any) -> dict[Path, Any]:
-        """Read files as Kedro does, and refuse numbers and groups that would be taken for something else."""
+        """Read files as Kedro does, and refuse numbers that would be taken for others."""
         found: dict[Path, Any] = super()._read_dir_configs(conf_path, patterns, key, *more)
-        for path, config in found.items():
+        for path in found:
             name = str(path.relative_to(Path(self.conf_source).parent))
             refuse_other_numbers(self._fs.cat_file(path.as_posix()).decode(), name)
-            if key in ("parameters", "globals"):
-                stated = self._stated.setdefault(key, {"--params": self.runtime_params} if key == "parameters" else {})
-                stated[name] = OmegaConf.to_container(config)
-                for other, values in stated.items():
-                    refuse_other_kinds(values, other, stated[name], name)
         return found
 
     def _merge_configs(self, config: dict[str, Any], env_config: dict[str, Any], key: str, env_path: str) -> Any:
@@ -117,32 +109,6 @@ def refuse_other_numbers(text: str, where: str) -> None:
             raise InputError(
                 f"{where}: `{node.value}` would be read as {yaml.safe_load(node.value)}: write the number without "
                 "leading zeros and colons, or text in quotes"
-            )
-
-
-def refuse_other_kinds(one: Any, in_one: str, other: Any, in_other: str, name: str = "") -> None:
-    """Refuse a value that stands where elsewhere there is a group.
-
-    Raises:
-        InputError: one of two is a group of values, and the other a single one or a list.
-
-    Example:
-        >>> refuse_other_kinds({"stage": {"epochs": 1}}, "a.yml", {"stage": 5}, "b.yml")
-        Traceback (most recent call last):
-        deephash_pipeline.common.errors.InputError: b.yml: `stage` is 5, and a group in a.yml: name a value in ...
-    """
-    groups = [isinstance(each, Mapping) for each in (one, other)]
-    if all(groups):
-        for key in one.keys() & other.keys():
-            refuse_other_kinds(one[key], in_one, other[key], in_other, f"{name}.{key}" if name else str(key))
-    elif any(groups):
-        group, value = (one, other) if groups[0] else (other, one)
-        in_group, where = (in_one, in_other) if groups[0] else (in_other, in_one)
-        # What an interpolation comes to is not known here; and null may stand for a group without anything in it.
-        if group and value is not None and not (isinstance(value, str) and "${" in value):
-            raise InputError(
-                f"{where}: `{name}` is {value}, and a group in {in_group}: name a value in it, such as "
-                f"{name}.{next(iter(group))}"
             )
 
 

@@ -8,12 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.search.ids import is_unicode
 from deephash_pipeline.search.ledger import Ledger, quoted
 
 Where = Mapping[str, Any]
 Condition = tuple[str, tuple[Any, ...]]
 """An expression in SQL, and the values of its question marks."""
-OPERATORS = ("<", "<=", ">", ">=", "!=")
+EQUALS, DIFFERS, IN = "=", "!=", "in"
+OPERATORS = ("<", "<=", ">", ">=", DIFFERS)
 Kind = Literal["numbers", "text", "bytes"]
 SQLITE_TYPES: dict[Kind, tuple[str, ...]] = {"numbers": ("integer", "real"), "text": ("text",), "bytes": ("blob",)}
 HasKind = Callable[[str, Kind], bool]
@@ -77,33 +79,29 @@ def condition_of(where: Where, columns: Sequence[str], has_kind: HasKind) -> Con
         ('1 AND ("label" IN (?, ?)) AND "year" IS NOT ?', (3, 5, 2020))
     """
     parts, values = ["1"], []
-    for name, wanted in named_conditions(where, columns, _storable, has_kind):
+    for name, operator, value in named_conditions(where, columns, _storable, has_kind):
         column = quoted(name)
-        if isinstance(wanted, Mapping):
-            for operator, value in wanted.items():
-                if operator == "!=":
-                    parts.append(f"{column} IS NOT ?")
-                else:
-                    types = ", ".join(map(repr, SQLITE_TYPES[kind_of(value)]))
-                    parts.append(f"(typeof({column}) IN ({types}) AND {column} {operator} ?)")
-                values.append(value)
-        elif isinstance(wanted, list):
-            present = [value for value in wanted if value is not None]
+        if operator == IN:
+            present = [each for each in value if each is not None]
             if len(present) > MOST_VALUES:
                 raise InputError(f"where lists {len(present)} values for {name!r}; give at most {MOST_VALUES}.")
-            empty = f" OR {column} IS NULL" if len(present) < len(wanted) else ""
+            empty = f" OR {column} IS NULL" if len(present) < len(value) else ""
             parts.append(f"({column} IN ({', '.join('?' * len(present))}){empty})")
             values += present
+            continue
+        if operator in (EQUALS, DIFFERS):
+            parts.append(f"{column} IS{' NOT' if operator == DIFFERS else ''} ?")
         else:
-            parts.append(f"{column} IS ?")
-            values.append(wanted)
+            types = ", ".join(map(repr, SQLITE_TYPES[kind_of(value)]))
+            parts.append(f"(typeof({column}) IN ({types}) AND {column} {operator} ?)")
+        values.append(value)
     return " AND ".join(parts), tuple(values)
 
 
 def named_conditions(
     where: Where, columns: Sequence[str], value_of: Callable[[str, Any], Any], has_kind: HasKind
-) -> Iterator[tuple[str, Any]]:
-    """Conditions by the names that columns have, with lists for all that holds several values; every engine's check.
+) -> Iterator[tuple[str, str, Any]]:
+    """Conditions as names that columns have, operators and values, a list after `IN`; every engine's check.
 
     Args:
         where: conditions, see `condition_of`.
@@ -116,7 +114,7 @@ def named_conditions(
 
     Example:
         >>> list(named_conditions({"Label": (3, 5)}, ["label"], lambda name, value: value, lambda column, kind: True))
-        [('label', [3, 5])]
+        [('label', 'in', [3, 5])]
     """
     if not isinstance(where, Mapping):
         raise InputError(f'where is {where!r}; give a mapping from columns to values, such as {{"label": 3}}.')
@@ -130,24 +128,24 @@ def named_conditions(
             for operator, value in wanted.items():
                 if operator not in OPERATORS:
                     raise InputError(f"where has {operator!r} for {given!r}; use one of {', '.join(OPERATORS)}.")
-                if value is None and operator != "!=":
+                if value is None and operator != DIFFERS:
                     raise InputError(
                         f"where has None after {operator!r} for {given!r}, but no value is neither less nor more; "
                         f'give a value, or {{"!=": None}} for items that have one.'
                     )
-            found: Any = {operator: value_of(name, value) for operator, value in wanted.items()}
+            found = [(operator, value_of(name, value)) for operator, value in wanted.items()]
         elif isinstance(wanted, list | tuple | set | frozenset | np.ndarray):
-            found = [value_of(name, value) for value in wanted]
+            found = [(IN, [value_of(name, value) for value in wanted])]
         else:
-            found = value_of(name, wanted)
-        _check_kinds(name, found, has_kind)
-        yield name, found
+            found = [(EQUALS, value_of(name, wanted))]
+        for operator, value in found:
+            _check_kinds(name, value if operator == IN else [value], has_kind)
+            yield name, operator, value
 
 
-def _check_kinds(name: str, wanted: Any, has_kind: HasKind) -> None:
+def _check_kinds(name: str, values: list[Any], has_kind: HasKind) -> None:
     """Refuse what equals nothing, or is before or after everything, only because it is written otherwise."""
-    values = wanted.values() if isinstance(wanted, Mapping) else wanted if isinstance(wanted, list) else [wanted]
-    first_of = {kind_of(value): value for value in reversed(list(values)) if value is not None}
+    first_of = {kind_of(value): value for value in reversed(values) if value is not None}
     for kind, value in first_of.items():
         others = [] if has_kind(name, kind) else [other for other in SQLITE_TYPES if has_kind(name, other)]
         if others:
@@ -162,7 +160,7 @@ def _storable(name: str, value: Any) -> Any:
         raise InputError(f"column {name!r} has a value that is {kind}; give str, int, float, bool, bytes or None.")
     if isinstance(value, float) and math.isnan(value):
         raise InputError(f"column {name!r} has nan for a value; give None for no value.")
-    if isinstance(value, str) and not _is_text(value):
+    if isinstance(value, str) and not is_unicode(value):
         raise InputError(
             f"column {name!r} has the value {value!a}, which is no Unicode; give one that UTF-8 can encode."
         )
@@ -171,14 +169,6 @@ def _storable(name: str, value: Any) -> Any:
             f"column {name!r} has the value {value}, which does not fit into 64 bits; give it as a string."
         )
     return value
-
-
-def _is_text(value: str) -> bool:
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 class Conditions:

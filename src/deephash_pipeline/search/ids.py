@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,22 +16,6 @@ from deephash_pipeline.search.kernels.halving import places_in_order
 INTEGER, TEXT = "integer", "text"
 MISSING = -1
 LOWEST, HIGHEST = -(2**63), 2**63 - 1
-
-
-class IdColumn(Protocol):
-    """The ids of the items of a segment, in their order."""
-
-    def __len__(self) -> int:
-        """Number of items."""
-
-    def take(self, rows: NDArray[np.integer[Any]]) -> Ids:
-        """Ids of some rows, of the same shape as `rows`."""
-
-    def find(self, ids: Ids) -> NDArray[np.int64]:
-        """Row of each id, int64, MISSING for an id that is not there."""
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """What a file of it is made of."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,12 +39,12 @@ class IntegerIds:
         return len(self.values)
 
     def take(self, rows: NDArray[np.integer[Any]]) -> Ids:
-        """See `IdColumn`."""
+        """Number of items."""
         ids: Ids = self.values[rows]
         return ids
 
     def find(self, ids: Ids) -> NDArray[np.int64]:
-        """See `IdColumn`."""
+        """Ids of some rows, of the same shape as `rows`."""
         if not len(self.values):
             return np.full(len(ids), MISSING, dtype=np.int64)
         places = np.minimum(places_in_order(self.values, self.order, ids), len(self.order) - 1)
@@ -68,7 +52,7 @@ class IntegerIds:
         return np.where(self.values[rows] == ids, rows, MISSING)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """See `IdColumn`."""
+        """Row of each id, int64, MISSING for an id that is not there."""
         return {"ids": self.values, "id_order": self.order}
 
 
@@ -93,12 +77,12 @@ class ConsecutiveIds:
         return self.count
 
     def take(self, rows: NDArray[np.integer[Any]]) -> Ids:
-        """See `IdColumn`."""
+        """See `IntegerIds`."""
         ids: Ids = np.add(rows, self.first, dtype=np.int64)
         return ids
 
     def find(self, ids: Ids) -> NDArray[np.int64]:
-        """See `IdColumn`."""
+        """See `IntegerIds`."""
         there = (ids >= self.first) & (ids <= self.first + self.count - 1)
         rows = np.full(len(ids), MISSING, dtype=np.int64)
         # Only those that are there: the difference of others may not fit into 64 bits.
@@ -106,7 +90,7 @@ class ConsecutiveIds:
         return rows
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """See `IdColumn`."""
+        """See `IntegerIds`."""
         return {"consecutive_ids": np.array([self.first, self.count], dtype=np.int64)}
 
 
@@ -130,14 +114,14 @@ class TextIds:
         return len(self.hashes)
 
     def take(self, rows: NDArray[np.integer[Any]]) -> Ids:
-        """See `IdColumn`."""
+        """See `IntegerIds`."""
         taken = np.empty(rows.size, dtype=object)
         for place, row in enumerate(rows.ravel().tolist()):
             taken[place] = self._text_of(row)
         return taken.reshape(rows.shape)
 
     def find(self, ids: Ids) -> NDArray[np.int64]:
-        """See `IdColumn`."""
+        """See `IntegerIds`."""
         wanted = hashes_of(ids)
         places = places_in_order(self.hashes, self.order, wanted).tolist()
         found = [self._from(place, key, text) for place, key, text in zip(places, wanted, ids, strict=True)]
@@ -156,8 +140,12 @@ class TextIds:
         return self.text[self.starts[row] : self.starts[row + 1]].tobytes().decode()
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """See `IdColumn`."""
+        """See `IntegerIds`."""
         return {"text_ids": self.text, "text_starts": self.starts, "text_hashes": self.hashes, "id_order": self.order}
+
+
+IdColumn = IntegerIds | ConsecutiveIds | TextIds
+"""The ids of the items of a segment, in their order."""
 
 
 def hashes_of(ids: Iterable[str]) -> NDArray[np.uint64]:
@@ -181,7 +169,7 @@ def id_column(ids: Ids) -> IdColumn:
 
 
 def column_from_arrays(arrays: Mapping[str, NDArray[Any]]) -> IdColumn:
-    """Undo `IdColumn.arrays`."""
+    """Undo `arrays` of a column."""
     if "consecutive_ids" in arrays:
         return ConsecutiveIds(*arrays["consecutive_ids"].tolist())
     if "ids" in arrays:
@@ -230,12 +218,15 @@ def _from_values(values: list[Any], kind: str | None) -> tuple[Ids, str]:
     return np.array([int(value) for value in values], dtype=np.int64), INTEGER
 
 
+def is_unicode(value: str) -> bool:
+    """Whether UTF-8 can encode a text."""
+    return value.encode(errors="ignore").decode() == value
+
+
 def _texts(values: list[str]) -> Ids:
     for value in values:
-        try:
-            value.encode()
-        except UnicodeEncodeError as error:
-            raise InputError(f"id {value!r} is not valid Unicode; give one that UTF-8 can encode.") from error
+        if not is_unicode(value):
+            raise InputError(f"id {value!r} is not valid Unicode; give one that UTF-8 can encode.")
     texts = np.empty(len(values), dtype=object)
     texts[:] = values
     return texts

@@ -19,7 +19,7 @@ from deephash_pipeline.search.ids import MISSING, checked_ids
 from deephash_pipeline.search.reading import ReadableIndex
 from deephash_pipeline.search.searchable import Closing
 from deephash_pipeline.search.segments import Contents
-from deephash_pipeline.search.store import LEDGER, SEGMENTS, Store
+from deephash_pipeline.search.store import LEDGER, MADE_BY, SEGMENTS, Store
 
 
 class HammingIndex(ReadableIndex, Closing):
@@ -167,8 +167,8 @@ class HammingIndex(ReadableIndex, Closing):
 
     def mark(self, made_by: str) -> None:
         """Store a digest of what makes the codes, so that whoever opens the index can tell another from it."""
-        with self._writing() as store:
-            store.mark(made_by)
+        with self._writing() as store, store.ledger.transaction():
+            store.ledger.set(MADE_BY, made_by)
 
     def compact(self) -> None:
         """Merge all items into one segment without those removed; searches go on meanwhile.

@@ -41,16 +41,6 @@ COLUMNS_AT_ONCE = 50
 
 
 @dataclass(frozen=True)
-class TailRow:
-    """An item that is not in a segment yet."""
-
-    position: int
-    id: int | str
-    code: bytes
-    features: bytes | None
-
-
-@dataclass(frozen=True)
 class SegmentEntry:
     """What the ledger knows of a segment."""
 
@@ -152,14 +142,27 @@ class Ledger(Database):
             values = (new.first_position, new.name, new.items, new.digest)
             self.execute("INSERT INTO segments VALUES (?, ?, ?, ?)", values)
 
-    def tail_after(self, position: int) -> list[TailRow]:
-        """Items of the tail whose position is larger than this, in order."""
+    def tail_after(self, position: int, words: int, form: FeatureForm) -> Contents:
+        """Items of the tail whose position is larger than this, with codes of so many words and features of a form."""
         rows = self.rows("SELECT * FROM tail WHERE position > ? ORDER BY position", (position,))
-        return [TailRow(*row) for row in rows]
+        positions, ids, codes, features = zip(*rows, strict=True) if rows else ((), (), (), ())
+        listed = np.empty(len(rows), dtype=object)
+        listed[:] = ids
+        code_words = np.frombuffer(b"".join(codes), dtype="<u8").reshape(len(rows), words)
+        stored = (
+            np.frombuffer(b"".join(features), dtype=form.dtype).reshape(len(rows), form.columns) if form.width else None
+        )
+        return Contents(code_words.T, listed, np.array(positions, dtype=np.int64), stored)
 
-    def append_to_tail(self, rows: Iterable[TailRow]) -> None:
+    def append_to_tail(self, contents: Contents) -> None:
         """Add items to the tail."""
-        values = [(row.position, row.id, row.code, row.features) for row in rows]
+        codes, features = np.ascontiguousarray(contents.words.T.astype("<u8")), contents.features
+        values = [
+            (position, item_id, codes[row].tobytes(), None if features is None else features[row].tobytes())
+            for row, (position, item_id) in enumerate(
+                zip(contents.positions.tolist(), contents.ids.tolist(), strict=True)
+            )
+        ]
         self.execute("INSERT INTO tail VALUES (?, ?, ?, ?)", values, many=True)
         if self.path is not None:
             self._row_digests += sum(
@@ -269,25 +272,6 @@ class Ledger(Database):
         )
         positions = np.fromiter((row[0] for row in found), dtype=np.int64)
         return np.setdiff1d(np.arange(after + 1, stop), positions, assume_unique=True) if holds_without else positions
-
-
-def rows_of_contents(contents: Contents) -> list[TailRow]:
-    """Items as rows of the tail."""
-    codes, features = np.ascontiguousarray(contents.words.T.astype("<u8")), contents.features
-    return [
-        TailRow(position, value, codes[row].tobytes(), None if features is None else features[row].tobytes())
-        for row, (position, value) in enumerate(zip(contents.positions.tolist(), contents.ids.tolist(), strict=True))
-    ]
-
-
-def contents_of_rows(rows: Sequence[TailRow], words: int, form: FeatureForm) -> Contents:
-    """Undo `rows_of_contents`, for codes of so many words and features of this form."""
-    ids = np.empty(len(rows), dtype=object)
-    ids[:] = [row.id for row in rows]
-    codes = np.frombuffer(b"".join(row.code for row in rows), dtype="<u8").reshape(len(rows), words)
-    features = np.frombuffer(b"".join(row.features or b"" for row in rows), dtype=form.dtype)
-    positions = np.array([row.position for row in rows], dtype=np.int64)
-    return Contents(codes.T, ids, positions, features.reshape(len(rows), form.columns) if form.width else None)
 
 
 def quoted(name: str) -> str:

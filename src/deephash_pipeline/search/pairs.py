@@ -77,8 +77,7 @@ class Side:
 
     def __init__(self, snapshot: Snapshot, kind: str | None, words: int) -> None:
         self.snapshot, self.kind, self.words = snapshot, kind, words
-        firsts = snapshot.first_rows[:-1].tolist()
-        self.rows = np.concatenate([first + s.rows() for s, first in zip(snapshot.sources, firsts, strict=True)])
+        self.rows = snapshot.rows()
 
     def ids(self, places: NDArray[np.int64]) -> Ids:
         """Ids of the items at some places in the order of insertion."""

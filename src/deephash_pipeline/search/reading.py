@@ -17,7 +17,7 @@ from deephash_pipeline.search.parts import SearchedPart
 from deephash_pipeline.search.ranking import Engine, nearest_rows, rows_within
 from deephash_pipeline.search.reranking import Reranking, scores_of
 from deephash_pipeline.search.snapshots import Snapshot
-from deephash_pipeline.search.store import Store, identity_of
+from deephash_pipeline.search.store import MADE_BY, Store, identity_of
 
 ROWS_AT_ONCE = 65_536
 
@@ -69,7 +69,8 @@ class ReadableIndex:
     def made_by(self) -> str | None:
         """The digest of what makes its codes, see `HammingIndex.mark`; None where that is not known."""
         with self._store.lock:
-            return self._store.made_by
+            found: str | None = self._store.ledger.settings().get(MADE_BY)
+            return found
 
     @property
     def features(self) -> int:
@@ -111,10 +112,9 @@ class ReadableIndex:
     def __iter__(self) -> Iterator[ItemId]:
         """Ids in the order of insertion, as they are when the iteration begins."""
         snapshot = self._store.current()
-        for source, first in zip(snapshot.sources, snapshot.first_rows[:-1].tolist(), strict=True):
-            rows = first + source.rows()
-            for start in range(0, len(rows), ROWS_AT_ONCE):
-                yield from snapshot.ids_of(rows[start : start + ROWS_AT_ONCE], self._store.kind).tolist()
+        rows = snapshot.rows()
+        for start in range(0, len(rows), ROWS_AT_ONCE):
+            yield from snapshot.ids_of(rows[start : start + ROWS_AT_ONCE], self._store.kind).tolist()
 
     def batches(self, size: int) -> Iterator[tuple[NDArray[np.int64], list[Item], NDArray[np.float32]]]:
         """Positions, ascending, items and their features, so many at a time, as they are when the iteration begins.
@@ -122,12 +122,11 @@ class ReadableIndex:
         A position is the number of an item in the order of insertion; another item never gets it.
         """
         snapshot = self._store.current()
-        for source, first in zip(snapshot.sources, snapshot.first_rows[:-1].tolist(), strict=True):
-            rows = first + source.rows()
-            for start in range(0, len(rows), size):
-                some = rows[start : start + size]
-                features = snapshot.features_of(some, self._store.form)
-                yield snapshot.positions_of(some), self._items_at(snapshot, some), features
+        rows = snapshot.rows()
+        for start in range(0, len(rows), size):
+            some = rows[start : start + size]
+            features = snapshot.features_of(some, self._store.form)
+            yield snapshot.positions_of(some), self._items_at(snapshot, some), features
 
     def __contains__(self, item_id: object) -> bool:
         """Whether there is an item of this id."""
@@ -286,8 +285,7 @@ class ReadableIndex:
     def sample(self, count: int, seed: int) -> list[ItemId]:
         """Ids of some items drawn at random, or of all; equal seeds draw equal items of equal indexes."""
         snapshot = self._store.current()
-        firsts = snapshot.first_rows[:-1].tolist()
-        rows = np.concatenate([first + source.rows() for source, first in zip(snapshot.sources, firsts, strict=True)])
+        rows = snapshot.rows()
         drawn = np.random.default_rng(seed).choice(rows, min(checked_count(count, "count"), len(rows)), replace=False)
         ids: list[ItemId] = snapshot.ids_of(drawn, self._store.kind).tolist()
         return ids

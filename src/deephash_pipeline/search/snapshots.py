@@ -193,6 +193,11 @@ class Snapshot:
         """Number of the first row of every source, and of all rows, int64 (sources + 1,)."""
         return np.concatenate(([0], np.cumsum([source.items.size for source in self.sources], dtype=np.int64)))
 
+    def rows(self) -> NDArray[np.int64]:
+        """The rows of all items, int64, in the order of insertion."""
+        firsts = self.first_rows[:-1].tolist()
+        return np.concatenate([first + source.rows() for source, first in zip(self.sources, firsts, strict=True)])
+
     @cached_property
     def parts(self) -> list[SearchedPart]:
         """What to search without a condition."""
@@ -200,13 +205,9 @@ class Snapshot:
 
     def parts_at(self, condition: Condition, positions: NDArray[np.int64]) -> list[SearchedPart]:
         """What to search when only items at the positions of a condition, ascending, may be found; it is kept."""
-        rows = [
-            items.rows_of(positions) if items.size else np.empty(0, dtype=np.int64)
-            for items in (source.items for source in self.sources)
-        ]
+        found = ((source, source.items.rows_of(positions)) for source in self.sources)
         self.searched[condition] = self._parts(
-            bitmap_of(some[source.has(some)], source.items.size)
-            for source, some in zip(self.sources, rows, strict=True)
+            bitmap_of(rows[source.has(rows)], source.items.size) for source, rows in found
         )
         if len(self.searched) > CONDITIONS_KEPT:
             del self.searched[next(iter(self.searched))]
@@ -269,7 +270,7 @@ class Snapshot:
         wanted = np.asarray(positions, dtype=np.int64)
         sources = []
         for source in self.sources:
-            rows = source.items.rows_of(wanted) if source.items.size else np.empty(0, dtype=np.int64)
+            rows = source.items.rows_of(wanted)
             gone = rows[source.has(rows)]
             sources.append(source.without(gone) if len(gone) else source)
         return Snapshot(tuple(sources))

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.stores import INDEX_FILE, flush
 from deephash_pipeline.search.features import NO_FEATURES, FeatureForm
-from deephash_pipeline.search.ledger import Ledger, SegmentEntry, contents_of_rows, rows_of_contents
+from deephash_pipeline.search.ledger import Ledger, SegmentEntry
 from deephash_pipeline.search.locking import WriterLock
 from deephash_pipeline.search.segments import (
     FEATURES_SUFFIX,
@@ -141,17 +141,6 @@ class Store:
                     self._refresh()
         return self.snapshot
 
-    @property
-    def made_by(self) -> str | None:
-        """The digest of what makes the codes; None where that is not known."""
-        found: str | None = self.ledger.settings().get(MADE_BY)
-        return found
-
-    def mark(self, made_by: str) -> None:
-        """Store the digest of what makes the codes; `lock` is taken."""
-        with self.ledger.transaction():
-            self.ledger.set(MADE_BY, made_by)
-
     def merged_by_another(self) -> bool:
         """Whether another process has merged segments since the present snapshot; `lock` is taken."""
         return bool(self.ledger.settings()["generation"] != self._generation)
@@ -168,7 +157,7 @@ class Store:
             with self.ledger.transaction(reading=True):
                 settings = self.ledger.settings()
                 entries = self.ledger.segments()
-                tail_rows = self.ledger.tail_after(-1)
+                tail = self.ledger.tail_after(-1, self.words, self.form)
                 self._last_change, removed = self.ledger.removed_after(0)
             try:
                 self._loaded = {entry.name: self._segment(entry) for entry in entries}
@@ -181,7 +170,7 @@ class Store:
         self._generation, self.kind = settings["generation"], settings.get("kind")
         self.next_position = int(settings["next_position"])
         self._start_tail()
-        self._tail.append(contents_of_rows(tail_rows, self.words, self.form))
+        self._tail.append(tail)
         self.snapshot = snapshot_of(list(self._loaded.values()), self._tail.seen(), removed)
 
     def _refresh(self) -> None:
@@ -190,12 +179,12 @@ class Store:
             settings = self.ledger.settings()
             same = settings["generation"] == self._generation and settings.get("kind") == self.kind
             if same:
-                rows = self.ledger.tail_after(self.next_position - 1)
+                added = self.ledger.tail_after(self.next_position - 1, self.words, self.form)
                 self._last_change, removed = self.ledger.removed_after(self._last_change)
         if not same:
             self._load()
             return
-        self._tail.append(contents_of_rows(rows, self.words, self.form))
+        self._tail.append(added)
         self.next_position, self._version = int(settings["next_position"]), version
         self.snapshot = self.snapshot.with_tail(self._tail.seen()).without(removed)
 
@@ -225,7 +214,7 @@ class Store:
             if bulk:
                 self._replace(merged, segment)
             else:
-                self.ledger.append_to_tail(rows_of_contents(contents))
+                self.ledger.append_to_tail(contents)
         self.kind = self._tail.kind = kind
         self.next_position += count
         if bulk:

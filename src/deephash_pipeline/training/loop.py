@@ -22,7 +22,7 @@ from deephash_pipeline.training.resuming.continuation import Continuation
 from deephash_pipeline.training.resuming.interruption import stop_requests
 from deephash_pipeline.training.resuming.state import History, Training
 from deephash_pipeline.training.sampling import epoch_batches, steps_per_epoch
-from deephash_pipeline.training.schedule import build_schedule
+from deephash_pipeline.training.schedule import Schedule
 
 logger = logging.getLogger(__name__)
 
@@ -90,7 +90,7 @@ def train(
         # One pass over the weights instead of one for each operation.
         fused=device.type in ("cpu", "cuda"),
     )
-    schedule = build_schedule(optimizer, parameters, parameters.epochs * steps)
+    schedule = Schedule(optimizer, parameters, parameters.epochs * steps)
     training = Training(module, optimizer, schedule, objective if isinstance(objective, LearnsCodes) else None)
     set_progress = objective.set_progress if isinstance(objective, FollowsProgress) else None
     continuation = Continuation(training, run)

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 from optuna.distributions import FloatDistribution
 from pydantic import Field, PositiveFloat, PositiveInt, model_validator
@@ -42,13 +42,13 @@ class TuningParameters(Parameters):
         weight_decay: weight decay of all weights.
         scale: scale of u, for methods whose hash layer sets one.
         decades: powers of ten by which a weight of the method's own loss may lie from the authors'.
-        sampler: ``tpe``, the tree-structured Parzen estimator (Bergstra et al. 2011), or ``random``.
-        random_trials: number of trials drawn at random before ``tpe`` begins to learn.
+        random_trials: number of trials drawn at random before the tree-structured Parzen estimator (Bergstra et al.
+            2011), which draws the others, begins to learn.
         trials_before_pruning: number of trials whose medians the first trial that may be stopped is compared with.
         epochs_before_pruning: share of its epochs that every trial makes.
 
     Example:
-        >>> TuningParameters(trials=4, sampler="random").epoch_share
+        >>> TuningParameters(trials=4).epoch_share
         0.5
     """
 
@@ -59,7 +59,6 @@ class TuningParameters(Parameters):
     weight_decay: Bounds = Bounds(low=1e-6, high=1e-2)
     scale: Bounds = Bounds(low=0.3, high=5.0)
     decades: PositiveFloat = 1.5
-    sampler: Literal["tpe", "random"] = "tpe"
     random_trials: PositiveInt = 8
     trials_before_pruning: PositiveInt = 5
     epochs_before_pruning: float = Field(default=0.5, ge=0, le=1)

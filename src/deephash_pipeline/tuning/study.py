@@ -15,7 +15,7 @@ import numpy as np
 import optuna
 import pandas as pd
 from optuna.distributions import FloatDistribution
-from optuna.samplers import BaseSampler, RandomSampler, TPESampler
+from optuna.samplers import TPESampler
 from optuna.trial import FrozenTrial, TrialState
 
 from deephash_pipeline.common.errors import InputError
@@ -81,7 +81,9 @@ def drawn(
         >>> drawn([], space, TuningParameters(), seed=0) == drawn([], space, TuningParameters(), seed=0)
         True
     """
-    study = optuna.create_study(direction="maximize", sampler=_sampler(tuning, seed))
+    # Optuna's generators take 32 bits.
+    sampler = TPESampler(n_startup_trials=tuning.random_trials, seed=seed % 2**32)
+    study = optuna.create_study(direction="maximize", sampler=sampler)
     study.add_trials(earlier)
     return dict(study.ask({**space}).params)
 
@@ -145,14 +147,6 @@ def _finished(outcome: Outcome, values: dict[str, float], space: dict[str, Float
         intermediate_values=outcome.scores,
         user_attrs={SECONDS: round(outcome.seconds, 1)},
     )
-
-
-def _sampler(tuning: TuningParameters, seed: int) -> BaseSampler:
-    # Optuna's generators take 32 bits.
-    seed %= 2**32
-    if tuning.sampler == "random":
-        return RandomSampler(seed)
-    return TPESampler(n_startup_trials=tuning.random_trials, seed=seed)
 
 
 def _in_words(outcome: Outcome, values: dict[str, float]) -> str:

@@ -34,7 +34,7 @@ VARIANTS = [
     dict(schedule="one_cycle"),
     dict(schedule="plateau"),
     dict(schedule="one_cycle", chunk_size=5),
-    dict(schedule="plateau", momentum=0.0, sampler="random_skip", random_skip_maximum=5),
+    dict(schedule="plateau", momentum=0.0),
     dict(schedule="one_cycle", precision="bfloat16"),
     # The loss hardly falls: the rate drops until training counts as converged, before the last epoch.
     dict(schedule="plateau", learning_rate=1e-4, plateau_patience=1, plateau_drops=2, epochs=12),

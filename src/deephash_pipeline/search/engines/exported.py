@@ -106,11 +106,6 @@ class ExportedIndex(Closing, Searchable):
         return self.finished.code_length
 
     @property
-    def text_ids(self) -> bool:
-        """Whether ids are strings."""
-        return self.finished.text_ids
-
-    @property
     def columns(self) -> list[str]:
         """Names of the columns of metadata."""
         return self.finished.columns
@@ -131,7 +126,7 @@ class ExportedIndex(Closing, Searchable):
 
     def __contains__(self, item_id: object) -> bool:
         """Whether there is an item of this id."""
-        return isinstance(item_id, str if self.text_ids else int) and item_id in self.found([item_id])
+        return isinstance(item_id, str if self.finished.text_ids else int) and item_id in self.found([item_id])
 
     def search_by_id(self, item_id: ItemId, k: int, where: Where | None = None) -> Answers:
         """Find the k items nearest to one of the index, without that one; see `HammingIndex.search_by_id`.
@@ -158,7 +153,7 @@ class ExportedIndex(Closing, Searchable):
             InputError: one of them is not there.
         """
         wanted: list[ItemId] = [item_id.item() if isinstance(item_id, np.generic) else item_id for item_id in ids]
-        kind = str if self.text_ids else int
+        kind = str if self.finished.text_ids else int
         there = self.found([item_id for item_id in wanted if isinstance(item_id, kind)])
         for item_id in wanted:
             if item_id not in there:
@@ -199,7 +194,7 @@ class ExportedIndex(Closing, Searchable):
 
     def _answers(self, hits: list[list[Hit]]) -> Answers:
         found = min(map(len, hits), default=0)
-        ids = np.empty((len(hits), found), dtype=object if self.text_ids else np.int64)
+        ids = np.empty((len(hits), found), dtype=object if self.finished.text_ids else np.int64)
         distances = np.empty((len(hits), found), dtype=np.int32)
         for query, of_query in enumerate(hits):
             for place, hit in enumerate(of_query[:found]):

@@ -20,7 +20,7 @@ from deephash_pipeline.common.extras import required
 from deephash_pipeline.search import Item, ItemId
 from deephash_pipeline.search.engines.exported import EngineError, ExportedIndex, Hit
 from deephash_pipeline.search.engines.rows import About, Row, item_of, plain_value
-from deephash_pipeline.search.filters import HasKind, Where, named_conditions
+from deephash_pipeline.search.filters import EQUALS, IN, HasKind, Where, named_conditions
 
 PADDED_BITS = 64
 # Milvus answers with so many hits at most.
@@ -285,11 +285,10 @@ def expression_of(where: Where, columns: Sequence[str], has_kind: HasKind) -> st
         'metadata["label"] in ["a", "b"] and metadata["year"] >= 2020'
     """
     found = []
-    for name, wanted in named_conditions(where, columns, plain_value, has_kind):
-        conditions = wanted if isinstance(wanted, Mapping) else {"in" if isinstance(wanted, list) else "==": wanted}
-        for operator, value in conditions.items():
-            if value is None or (isinstance(value, list) and None in value):
-                raise InputError(f"where asks for no value of {name!r}, which Milvus cannot; leave it out.")
-            column, wanted_value = (json.dumps(part, ensure_ascii=False) for part in (name, value))
-            found.append("position < 0" if value == [] else f"metadata[{column}] {operator} {wanted_value}")
+    for name, operator, value in named_conditions(where, columns, plain_value, has_kind):
+        if value is None or (operator == IN and None in value):
+            raise InputError(f"where asks for no value of {name!r}, which Milvus cannot; leave it out.")
+        column, wanted = (json.dumps(part, ensure_ascii=False) for part in (name, value))
+        compared = "==" if operator == EQUALS else operator
+        found.append("position < 0" if value == [] else f"metadata[{column}] {compared} {wanted}")
     return " and ".join(found)

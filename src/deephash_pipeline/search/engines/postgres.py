@@ -2,7 +2,7 @@
 
 import json
 import queue
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlsplit
@@ -15,7 +15,7 @@ from deephash_pipeline.common.extras import required
 from deephash_pipeline.search import Item, ItemId
 from deephash_pipeline.search.engines.exported import EngineError, ExportedIndex, Hit
 from deephash_pipeline.search.engines.rows import About, Row, bits_of, code_of_bits, item_of, plain_value
-from deephash_pipeline.search.filters import HasKind, Where, named_conditions
+from deephash_pipeline.search.filters import DIFFERS, EQUALS, IN, HasKind, Where, kind_of, named_conditions
 
 LARGEST_EF_SEARCH = 1000
 SMALLEST_EF_SEARCH = 40
@@ -230,36 +230,21 @@ def condition_of(where: Where, columns: Sequence[str], has_kind: HasKind) -> tup
         ('true AND (metadata->%s = ANY(%s::jsonb[]) OR metadata->%s IS NULL)', ['label', ['"a"'], 'label'])
     """
     parts, values = ["true"], list[Any]()
-    for name, wanted in named_conditions(where, columns, plain_value, has_kind):
+    for name, operator, value in named_conditions(where, columns, plain_value, has_kind):
         column = "metadata->%s"
-        if isinstance(wanted, Mapping):
-            for operator, value in wanted.items():
-                text, more = _comparison(name, operator, value)
-                parts.append(text)
-                values += more
-        elif isinstance(wanted, list):
-            present = [json.dumps(value) for value in wanted if value is not None]
-            parts.append(f"({column} = ANY(%s::jsonb[]){' OR metadata->%s IS NULL' if None in wanted else ''})")
-            values += [name, present, *([name] if None in wanted else [])]
-        elif wanted is None:
-            parts.append(f"{column} IS NULL")
+        if operator == IN:
+            present = [json.dumps(each) for each in value if each is not None]
+            parts.append(f"({column} = ANY(%s::jsonb[]){f' OR {column} IS NULL' if None in value else ''})")
+            values += [name, present, *([name] if None in value else [])]
+        elif value is None:
+            parts.append(f"{column} IS{' NOT' if operator == DIFFERS else ''} NULL")
             values.append(name)
+        elif operator in (EQUALS, DIFFERS):
+            parts.append(f"{column} {'=' if operator == EQUALS else 'IS DISTINCT FROM'} %s::jsonb")
+            values += [name, json.dumps(value)]
         else:
-            parts.append(f"{column} = %s::jsonb")
-            values += [name, json.dumps(wanted)]
+            kind, read = ("number", "::numeric") if kind_of(value) == "numbers" else ("string", ' COLLATE "C"')
+            compared = f"(metadata->>%s){read} {operator} %s"
+            parts.append(f"CASE jsonb_typeof({column}) WHEN '{kind}' THEN {compared} ELSE false END")
+            values += [name, name, value]
     return " AND ".join(parts), values
-
-
-def _comparison(name: str, operator: str, value: Any) -> tuple[str, list[Any]]:
-    if value is None:
-        return "metadata->%s IS NOT NULL", [name]
-    if operator == "!=":
-        return "metadata->%s IS DISTINCT FROM %s::jsonb", [name, json.dumps(value)]
-    kind, read = (
-        ("string", '(metadata->>%s) COLLATE "C"') if isinstance(value, str) else ("number", "(metadata->>%s)::numeric")
-    )
-    return f"CASE jsonb_typeof(metadata->%s) WHEN '{kind}' THEN {read} {operator} %s ELSE false END", [
-        name,
-        name,
-        value,
-    ]

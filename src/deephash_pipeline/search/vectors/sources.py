@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,31 +27,6 @@ class Block(NamedTuple):
     start: int
     vectors: NDArray[Any]
     metadata: Mapping[str, Sequence[Any]]
-
-
-class VectorSource(Protocol):
-    """Vectors that may be more than memory has room for.
-
-    Attributes:
-        name: name in messages.
-        count: number of vectors.
-        width: numbers of each.
-
-    Example:
-        >>> source: VectorSource = ArrayVectors(np.eye(3))
-        >>> source.count, source.width
-        (3, 3)
-    """
-
-    name: str
-    count: int
-    width: int
-
-    def blocks(self, rows: int) -> Iterator[Block]:
-        """All of them, in order, at most so many at a time."""
-
-    def take(self, rows: NDArray[np.int64]) -> NDArray[Any]:
-        """Some of them, of rows that ascend."""
 
 
 class ArrayVectors:
@@ -84,13 +59,13 @@ class ArrayVectors:
                 raise InputError(f"metadata column {column!r} is not one value for each of {self.count} vectors")
 
     def blocks(self, rows: int) -> Iterator[Block]:
-        """See `VectorSource`."""
+        """All of them, in order, at most so many at a time."""
         for start in range(0, self.count, rows):
             part = slice(start, start + rows)
             yield Block(start, self._array[part], {name: values[part] for name, values in self._metadata.items()})
 
     def take(self, rows: NDArray[np.int64]) -> NDArray[Any]:
-        """See `VectorSource`."""
+        """Some of them, of rows that ascend."""
         taken: NDArray[Any] = self._array[rows]
         return taken
 
@@ -149,11 +124,11 @@ class ParquetVectors:
         self.width = next(self.blocks(1)).vectors.shape[1]
 
     def blocks(self, rows: int) -> Iterator[Block]:
-        """See `VectorSource`."""
+        """See `ArrayVectors`."""
         yield from self._blocks(rows, self._columns)
 
     def take(self, rows: NDArray[np.int64]) -> NDArray[Any]:
-        """See `VectorSource`."""
+        """See `ArrayVectors`."""
         found = []
         for block in self._blocks(65_536, []):
             inside = rows[(rows >= block.start) & (rows < block.start + len(block.vectors))]
@@ -215,7 +190,11 @@ class ParquetVectors:
         return InputError(f"{self.name} cannot be read ({' '.join(str(error).split())[:200]}): make or copy it again")
 
 
-def open_vectors(path: str | Path, column: str | None = None, ids: str | None = None) -> ArrayVectors | ParquetVectors:
+VectorSource = ArrayVectors | ParquetVectors
+"""Vectors that may be more than memory has room for."""
+
+
+def open_vectors(path: str | Path, column: str | None = None, ids: str | None = None) -> VectorSource:
     """Open a file of vectors; nothing but its head is read.
 
     Args:
