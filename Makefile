@@ -59,7 +59,7 @@ open = for second in $$(seq 60); do sleep 1; \
   done
 
 viz: $(VENV)/viz
-	$(BIN)/kedro viz run --pipeline=full_at_32_bits $(if $(ENV),--env=$(ENV))
+	$(BIN)/kedro viz run $(if $(ENV),--env=$(ENV))
 
 # Opens on the runs of the benchmark; by itself MLflow opens on its pages for language models, whatever kind an experiment is of.
 EXPERIMENT = $(shell $(PYTHON) -c "import sqlite3; print(*sqlite3.connect('file:mlflow.db?mode=ro', uri=True).execute('select experiment_id from experiments where name = ?', ['$(BENCHMARK)']).fetchone())" 2>/dev/null)

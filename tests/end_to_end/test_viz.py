@@ -1,4 +1,4 @@
-"""Kedro-Viz by the command that a run names, in a browser."""
+"""Kedro-Viz by its plain command, in a browser."""
 
 import json
 import os
@@ -10,8 +10,7 @@ import urllib.request
 
 import pytest
 
-from deephash_pipeline.common.cell import FULL_AT_A_GLANCE
-from deephash_pipeline.pipeline_registry import STAGES
+from deephash_pipeline.pipeline_registry import STAGES, register_pipelines
 from tests.services import dumped, free_port, in_a_browser
 
 
@@ -20,8 +19,7 @@ def address(here):
     """Where Kedro-Viz listens."""
     # It takes none above 49151.
     port = next(port for port in iter(free_port, None) if port <= 49151)
-    options = [f"--pipeline={FULL_AT_A_GLANCE}", "--no-browser", f"--port={port}"]
-    kedro = [sys.executable, "-m", "kedro", "viz", "run", *options]
+    kedro = [sys.executable, "-m", "kedro", "viz", "run", "--no-browser", f"--port={port}"]
     with subprocess.Popen(kedro, cwd=here, stdout=subprocess.DEVNULL, start_new_session=True) as process:
         yield f"http://127.0.0.1:{port}"
         os.killpg(process.pid, signal.SIGTERM)
@@ -42,10 +40,16 @@ def answer(url, seconds=300):
 
 @pytest.mark.complete
 @in_a_browser
-def test_the_page_opens_on_the_eight_stages(address, tmp_path):
+def test_the_plain_command_opens_on_the_eight_stages_and_has_all_pipelines(address, tmp_path):
     main = answer(f"{address}/api/main")
     children = main["modular_pipelines"]["__root__"]["children"]
     assert {child["id"] for child in children if child["type"] == "modularPipeline"} == set(STAGES)
+    assert {pipeline["id"] for pipeline in main["pipelines"]} == set(register_pipelines())
+    # Another one is laid out when it is asked for, with the layers of its datasets.
+    other = answer(f"{address}/api/pipelines/descriptor_extraction")
+    assert other["selected_pipeline"] == "descriptor_extraction"
+    assert other["layers"] == ["intermediate", "feature"]
     shown = dumped(f"{address}/", tmp_path)
     drawn = shown.partition('id="nodes"')[2] or shown
     assert all(stage in drawn for stage in STAGES)
+    assert "deephash.b32.codes" not in drawn

@@ -10,6 +10,7 @@ from torch import nn
 
 from deephash_pipeline.common.devices import resolve_precision
 from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.randomness import derive_seed
 from deephash_pipeline.training import (
     ArrayInputs,
     CrossEntropy,
@@ -22,7 +23,7 @@ from deephash_pipeline.training import (
     train,
 )
 from deephash_pipeline.training.sampling import epoch_batches
-from deephash_pipeline.training.schedule import Schedule
+from deephash_pipeline.training.schedule import build_schedule
 
 CPU = torch.device("cpu")
 
@@ -76,6 +77,24 @@ def test_each_epoch_visits_every_image_at_most_once_in_a_new_order():
     assert not np.array_equal(*epochs)
 
 
+def test_random_skip_strides_through_one_fixed_order_by_one_to_201_images():
+    size = 100_000
+    skipping = parameters(sampler="random_skip", batch_size=100)
+    batches = [np.concatenate(list(epoch_batches(size, skipping, 3, epoch))) for epoch in (1, 2)]
+    assert not np.array_equal(*batches)
+    place = np.empty(size, dtype=np.int64)
+    place[np.random.default_rng(derive_seed(3, "database order")).permutation(size)] = np.arange(size)
+    strides = np.diff(place[batches[0]]) % size
+    assert strides.min() == 1
+    assert strides.max() == 201
+    assert strides.mean() == pytest.approx(101, abs=1)
+
+
+def test_without_skips_random_skip_takes_neighbours():
+    batches = list(epoch_batches(40, parameters(sampler="random_skip", random_skip_maximum=0), 3, 1))
+    assert len(set(np.concatenate(batches))) == 32
+
+
 def test_fewer_images_than_one_batch_are_refused_with_the_remedy():
     with pytest.raises(
         InputError, match="120 training images are fewer than one batch: set `batch_size` to at most 120"
@@ -114,7 +133,7 @@ def test_a_diverged_loss_stops_training_and_the_last_good_weights_are_kept(value
 def losses_to_rates(losses, **changes):
     settings = parameters(**changes)
     optimizer = torch.optim.SGD([nn.Parameter(torch.zeros(1))], lr=settings.learning_rate)
-    schedule = Schedule(optimizer, settings, steps=10)
+    schedule = build_schedule(optimizer, settings, steps=10)
     rates = []
     for loss in losses:
         if schedule.converged:
@@ -142,7 +161,7 @@ def test_the_learning_rate_stays_while_the_training_loss_falls():
 def test_one_cycle_rises_to_the_peak_and_falls_to_nearly_zero():
     settings = parameters(schedule="one_cycle", warm_up_share=0.25)
     optimizer = torch.optim.SGD([nn.Parameter(torch.zeros(1))], lr=settings.learning_rate)
-    schedule = Schedule(optimizer, settings, steps=40)
+    schedule = build_schedule(optimizer, settings, steps=40)
     rates = []
     for _ in range(40):
         rates.append(optimizer.param_groups[0]["lr"])

@@ -11,7 +11,7 @@ from kedro.pipeline import Pipeline
 from rich.console import Console
 from rich.table import Table
 
-from deephash_pipeline.common.cell import FIELD, FULL_AT_A_GLANCE, MEASURED_CELLS
+from deephash_pipeline.common.cell import FIELD, MEASURED_CELLS
 
 REPORTED = ("", f"{FIELD}.", f"{MEASURED_CELLS}.")
 """What stands before `map_table` and `report`."""
@@ -67,6 +67,5 @@ def _scores(names: Iterable[str], catalog: CatalogProtocol[Any, Any], env: str |
 def _where_to_look(page: str, environment: str | None) -> Iterator[str]:
     """Yield a line for the report, the pipelines and the runs."""
     yield f"Report      {page}"
-    env = f" --env={environment}" if environment else ""
-    yield f"Pipelines   kedro viz run --pipeline={FULL_AT_A_GLANCE}{env}   (http://127.0.0.1:4141)"
+    yield f"Pipelines   kedro viz run{f' --env={environment}' if environment else ''}   (http://127.0.0.1:4141)"
     yield "MLflow      mlflow server --backend-store-uri sqlite:///mlflow.db --artifacts-destination mlartifacts"

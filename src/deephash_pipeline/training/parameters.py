@@ -27,6 +27,9 @@ class TrainingParameters(BaseModel):
         plateau_patience: epochs without improvement before a drop.
         plateau_drops: drops before training counts as converged.
         warm_up_share: share of the steps before the peak of ``one_cycle``.
+        sampler: ``shuffle`` draws a new order each epoch; ``random_skip`` is the paper's approximation of it: after
+            each image skip a number of images drawn from U[0, `random_skip_maximum`].
+        random_skip_maximum: 200 in the paper.
         chunk_size: images that go through the trunk at a time, so that memory does not grow with `batch_size`; the
             gradient is that of the whole batch, for a second forward pass. None for all at once.
         precision: ``bfloat16`` computes the trunk in half precision where that is safe; the loss is always float32.
@@ -51,6 +54,8 @@ class TrainingParameters(BaseModel):
     plateau_patience: PositiveInt = 2
     plateau_drops: PositiveInt = 3
     warm_up_share: float = Field(default=0.25, gt=0, lt=1)
+    sampler: Literal["shuffle", "random_skip"] = "shuffle"
+    random_skip_maximum: int = Field(default=200, ge=0)
     chunk_size: PositiveInt | None = None
     precision: Literal["float32", "bfloat16", "auto"] = "float32"
     compile: bool = False

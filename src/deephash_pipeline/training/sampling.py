@@ -26,9 +26,10 @@ def steps_per_epoch(size: int, parameters: TrainingParameters) -> int:
 
 
 def epoch_batches(size: int, parameters: TrainingParameters, seed: int, epoch: int) -> Iterator[NDArray[np.int64]]:
-    """Yield the indices (batch_size,) of each batch of an epoch, which has a new order.
+    """Yield the indices (batch_size,) of each batch of an epoch.
 
-    The paper approximates that: it skips a number of images, at random, after each.
+    ``random_skip`` walks round one fixed shuffled order (the image database of the paper) and begins each epoch at a
+    random place, so a batch may hold an image twice, as the paper's may.
 
     Example:
         >>> parameters = TrainingParameters(epochs=1, batch_size=2, learning_rate=0.1)
@@ -37,7 +38,13 @@ def epoch_batches(size: int, parameters: TrainingParameters, seed: int, epoch: i
     """
     steps = steps_per_epoch(size, parameters)
     generator = np.random.default_rng(derive_seed(seed, "order", epoch))
-    order = generator.permutation(size)[: steps * parameters.batch_size]
+    count = steps * parameters.batch_size
+    if parameters.sampler == "shuffle":
+        order = generator.permutation(size)[:count]
+    else:
+        database = np.random.default_rng(derive_seed(seed, "database order")).permutation(size)
+        skips = generator.integers(0, parameters.random_skip_maximum + 1, count)
+        order = database[(generator.integers(size) + np.cumsum(skips + 1)) % size]
     yield from order.reshape(steps, parameters.batch_size)
 
 

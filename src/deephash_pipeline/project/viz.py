@@ -1,0 +1,99 @@
+"""Kedro-Viz, made light: a pipeline is laid out when it is looked at, in a time that grows with its nodes alone.
+
+By itself it lays out all registered pipelines before it listens, and for each namespace makes two pipelines of all
+nodes: minutes, where there are thousands.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from fastapi import FastAPI, Request, Response
+from fastapi.responses import RedirectResponse
+from kedro.pipeline import Pipeline
+from kedro_viz.api import apps
+from kedro_viz.data_access import DataAccessManager, data_access_manager
+from kedro_viz.data_access.repositories import ModularPipelinesRepository
+from kedro_viz.models.flowchart.named_entities import RegisteredPipeline
+from kedro_viz.services import layers_services
+
+from deephash_pipeline.common.cell import FULL_AT_A_GLANCE
+
+
+class LateLayout(DataAccessManager):  # type: ignore[misc]
+    """What Kedro-Viz shows; it opens with `FULL_AT_A_GLANCE`, for with more code lengths the codes hide the stages."""
+
+    _waiting: dict[str, Pipeline]
+
+    def add_catalog(self, catalog: Any, pipelines: dict[str, Pipeline]) -> None:
+        """Take the catalog; datasets are looked up as they are shown."""
+        self.catalog.set_catalog(catalog)
+
+    def add_pipelines(self, pipelines: dict[str, Pipeline]) -> None:
+        """Take the names of the pipelines."""
+        self._waiting = dict(pipelines)
+        for name in pipelines:
+            self.registered_pipelines.add_pipeline(name)
+
+    def get_default_selected_pipeline(self) -> RegisteredPipeline:
+        """Give the pipeline that the page opens with."""
+        shown = self.registered_pipelines.get_pipeline_by_id(FULL_AT_A_GLANCE)
+        return shown or super().get_default_selected_pipeline()
+
+    def create_modular_pipelines_tree_for_registered_pipeline(self, registered_pipeline_id: str = "__default__") -> Any:
+        """Lay out a pipeline, the first thing that is asked of it."""
+        if (pipeline := self._waiting.pop(registered_pipeline_id, None)) is not None:
+            self.modular_pipelines[registered_pipeline_id] = Namespaces()
+            self.resolve_dataset_factory_patterns(self.catalog.get_catalog(), {registered_pipeline_id: pipeline})
+            # Layers of the datasets that were looked up just now.
+            self.catalog._layers_mapping = None
+            self.add_pipeline(registered_pipeline_id, pipeline)
+        return super().create_modular_pipelines_tree_for_registered_pipeline(registered_pipeline_id)
+
+    def get_sorted_layers_for_registered_pipeline(self, registered_pipeline_id: str = "__default__") -> Any:
+        """Give the layers of one pipeline, without those of others that are laid out."""
+        nodes = {node.id: node for node in self.get_nodes_for_registered_pipeline(registered_pipeline_id)}
+        return layers_services.sort_layers(nodes, self.node_dependencies[registered_pipeline_id])
+
+
+class Namespaces(ModularPipelinesRepository):  # type: ignore[misc]
+    """The tree of namespaces of one pipeline."""
+
+    def populate_tree(self, pipeline: Pipeline) -> None:
+        """Note what each namespace reads, makes and holds."""
+        inside = defaultdict(list)
+        for node in pipeline.nodes:
+            for namespace in self._explode_namespace(node.namespace or ""):
+                inside[namespace].append(node)
+        readers = Counter(name for node in pipeline.nodes for name in node.inputs)
+        for namespace, nodes in sorted(inside.items()):
+            read = Counter(name for node in nodes for name in node.inputs)
+            made = {name for node in nodes for name in node.outputs}
+            self.get_or_create_modular_pipeline(namespace)
+            self._add_inputs(namespace, read.keys() - made)
+            self._add_outputs(namespace, {name for name in made if not read[name] or readers[name] > read[name]})
+            self._add_children(namespace, nodes)
+
+
+def lay_out_late() -> None:
+    """Have the server of this process lay pipelines out late, and open on the stages alone.
+
+    With the datasets between them the page shows a hundred nodes, at a fifth of their size. A click on a stage unfolds
+    it, and the filter on the left brings the datasets back.
+    """
+    data_access_manager.__class__ = LateLayout
+    create_app = apps.create_api_app_from_project
+
+    def create_app_that_opens_on_stages(*arguments: Any, **options: Any) -> FastAPI:
+        app: FastAPI = create_app(*arguments, **options)
+
+        @app.middleware("http")
+        async def open_on_stages(request: Request, call_next: Callable[[Request], Awaitable[Response]]) -> Response:
+            if request.url.path == "/" and not request.url.query:
+                shown = data_access_manager.get_default_selected_pipeline().id
+                return RedirectResponse(f"/?pid={shown}&types=nodes&expandAllPipelines=false")
+            return await call_next(request)
+
+        return app
+
+    apps.create_api_app_from_project = create_app_that_opens_on_stages
