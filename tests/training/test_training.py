@@ -23,7 +23,7 @@ from deephash_pipeline.training import (
     train,
 )
 from deephash_pipeline.training.sampling import epoch_batches
-from deephash_pipeline.training.schedule import build_schedule
+from deephash_pipeline.training.schedule import Schedule
 
 CPU = torch.device("cpu")
 
@@ -133,7 +133,7 @@ def test_a_diverged_loss_stops_training_and_the_last_good_weights_are_kept(value
 def losses_to_rates(losses, **changes):
     settings = parameters(**changes)
     optimizer = torch.optim.SGD([nn.Parameter(torch.zeros(1))], lr=settings.learning_rate)
-    schedule = build_schedule(optimizer, settings, steps=10)
+    schedule = Schedule(optimizer, settings, steps=10)
     rates = []
     for loss in losses:
         if schedule.converged:
@@ -161,7 +161,7 @@ def test_the_learning_rate_stays_while_the_training_loss_falls():
 def test_one_cycle_rises_to_the_peak_and_falls_to_nearly_zero():
     settings = parameters(schedule="one_cycle", warm_up_share=0.25)
     optimizer = torch.optim.SGD([nn.Parameter(torch.zeros(1))], lr=settings.learning_rate)
-    schedule = build_schedule(optimizer, settings, steps=40)
+    schedule = Schedule(optimizer, settings, steps=40)
     rates = []
     for _ in range(40):
         rates.append(optimizer.param_groups[0]["lr"])
