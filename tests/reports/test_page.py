@@ -15,12 +15,11 @@ ATTRIBUTES_THAT_LOAD = {"src", "href", "srcset", "data", "poster", "action"}
 
 
 class PageReader(HTMLParser):
-    """Collects what the page would load, its bold cells, its embedded figures and its visible text."""
+    """Collects what the page would load, its embedded figures and its visible text."""
 
     def __init__(self, page):
         super().__init__()
         self.loads = []
-        self.best = []
         self.figures = []
         self.text = []
         self._open = []
@@ -41,8 +40,6 @@ class PageReader(HTMLParser):
             self.figures.append(json.loads(text))
         elif tag not in ("script", "style"):
             self.text.append(text)
-            if "best" in (attributes.get("class") or "").split():
-                self.best.append(text)
 
 
 @pytest.fixture
@@ -104,11 +101,6 @@ def test_every_figure_stands_under_its_title_with_how_to_read_it(render, metrics
     assert "Mean average precision by code length" in reader.text
     assert figure_map_by_code_length(metrics, display_names, groups).layout.meta["how_to_read"] in reader.text
     assert all("text" not in figure["layout"].get("title", {}) for figure in reader.figures)
-
-
-def test_the_best_method_per_column_is_bold_and_references_never_are(render):
-    # The 1-of-C code scores 0.75, above every method. The paper prints .6874 at 12 bits, and .2862 (ITQ) at 32 bits.
-    assert sorted(PageReader(render()).best) == ["0.2800", "0.2800", "0.2862", "0.6874", "0.7000", "0.7000"]
 
 
 def test_a_missing_metric_is_shown_as_a_dash_and_a_difference_with_its_sign(render):

@@ -113,17 +113,13 @@ def render_report(title: str, report: Report) -> str:
 
 
 def _rows(table: pd.DataFrame, methods: Collection[str], kinds: Sequence[str] = ()) -> list[TableRow]:
-    """Turn numbers into what the reader sees; the best of the methods in a column is bold, a difference has a sign."""
-    competing = table[table.index.isin([*methods])]
-    # Compared as printed: two numbers that read the same are both the best.
-    best = [_number(competing[column].max()) for column in table.columns]
+    """Turn numbers into what the reader sees; a difference has a sign. One seed has no verdict: no best is marked."""
     rows = []
     for label, values in zip(map(str, table.index), table.to_numpy(dtype="float64").tolist(), strict=True):
-        cells = []
-        for value, highest, kind in itertools.zip_longest(values, best, kinds):
-            text = _number(value)
-            is_best = label in methods and text == highest != _ABSENT
-            cells.append(_difference(value) if kind == "difference" else TableCell(text, "best" if is_best else ""))
+        cells = [
+            _difference(value) if kind == "difference" else TableCell(_number(value))
+            for value, kind in itertools.zip_longest(values, kinds)
+        ]
         rows.append(TableRow(label, cells, "" if label in methods else "reference"))
     return rows
 
