@@ -185,14 +185,6 @@ class Conditions:
         self._kinds: set[tuple[str, Kind]] = set()
         self._known: dict[Condition, NDArray[np.int64]] = {}
 
-    def named(self, where: Where) -> Condition:
-        """A condition as SQL.
-
-        Raises:
-            InputError: if a column is unknown, or the condition has another form.
-        """
-        return condition_of(where, self._ledger.columns(), self.has_kind)
-
     def positions(self, condition: Condition) -> NDArray[np.int64]:
         """Positions of the items, also of some that are removed, for which a condition holds: int64, ascending."""
         known = self._known.pop(condition, np.empty(0, dtype=np.int64))

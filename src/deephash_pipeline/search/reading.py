@@ -10,7 +10,7 @@ from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.retrieval.codes import check_codes, code_words
 from deephash_pipeline.search.answers import Answers, Item, ItemId, RangeAnswers
 from deephash_pipeline.search.checks import checked_count
-from deephash_pipeline.search.filters import SQLITE_TYPES, Conditions, Where
+from deephash_pipeline.search.filters import SQLITE_TYPES, Conditions, Where, condition_of
 from deephash_pipeline.search.ids import INTEGER, MISSING, checked_ids
 from deephash_pipeline.search.pairs import NearPairs, Side, connected, near_items, near_rows
 from deephash_pipeline.search.parts import SearchedPart
@@ -336,7 +336,9 @@ class ReadableIndex:
         with self._store.lock:
             while True:
                 snapshot = self._store.current()
-                condition = self._conditions.named(where)
+                if not snapshot.columns:
+                    snapshot.columns.extend(self._store.ledger.columns())
+                condition = condition_of(where, snapshot.columns, self._conditions.has_kind)
                 if condition in snapshot.searched:
                     return snapshot, snapshot.searched[condition]
                 positions = self._conditions.positions(condition)

@@ -178,10 +178,12 @@ class Snapshot:
     Attributes:
         sources: segments in the order of insertion, the tail after them.
         searched: parts to search, by condition, of the latest ones; only to be touched under the store's lock.
+        columns: names of the columns of metadata once a condition has asked for them; likewise.
     """
 
     sources: tuple[Source, ...]
     searched: dict[Condition, list[SearchedPart]] = field(default_factory=dict)
+    columns: list[str] = field(default_factory=list)
 
     @property
     def count(self) -> int:
