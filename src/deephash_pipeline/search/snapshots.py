@@ -33,7 +33,7 @@ class Tail:
     """
 
     def __init__(self, words: int, kind: str | None, form: FeatureForm) -> None:
-        self.kind = kind
+        self.kind, self.form = kind, form
         self.ids: list[ItemId] = []
         self.row_of_id: dict[ItemId, int] = {}
         self.words = np.zeros((words, FIRST_CAPACITY), dtype=np.uint64)
@@ -193,6 +193,17 @@ class Snapshot:
         """Number of the first row of every source, and of all rows, int64 (sources + 1,)."""
         return np.concatenate(([0], np.cumsum([source.items.size for source in self.sources], dtype=np.int64)))
 
+    @property
+    def _tail(self) -> Tail:
+        items = self.sources[-1].items
+        assert isinstance(items, SeenTail)
+        return items.tail
+
+    @property
+    def words(self) -> int:
+        """Words of a code."""
+        return len(self._tail.words)
+
     def rows(self) -> NDArray[np.int64]:
         """The rows of all items, int64, in the order of insertion."""
         firsts = self.first_rows[:-1].tolist()
@@ -232,9 +243,9 @@ class Snapshot:
                 like[mine] = get(self.sources[place].items, rows[mine] - firsts[place])
         return like
 
-    def ids_of(self, rows: NDArray[np.int64], kind: str | None) -> Ids:
+    def ids_of(self, rows: NDArray[np.int64]) -> Ids:
         """Ids of some rows, of the same shape."""
-        empty = np.empty(rows.shape, dtype=object if kind not in (None, INTEGER) else np.int64)
+        empty = np.empty(rows.shape, dtype=np.int64 if self._tail.kind in (None, INTEGER) else object)
         return self.gathered(rows, _ids_of, empty)
 
     def find(self, ids: Ids) -> NDArray[np.int64]:
@@ -253,13 +264,14 @@ class Snapshot:
         empty = np.empty(rows.shape, dtype=np.int64)
         return self.gathered(rows, lambda items, within: items.positions_of(within), empty)
 
-    def words_of(self, rows: NDArray[np.int64], words: int) -> NDArray[np.uint64]:
+    def words_of(self, rows: NDArray[np.int64]) -> NDArray[np.uint64]:
         """Codes of some rows, uint64 (rows, words)."""
-        empty = np.empty((len(rows), words), dtype=np.uint64)
+        empty = np.empty((len(rows), self.words), dtype=np.uint64)
         return self.gathered(rows, lambda items, within: items.groups.words_of(within).T, empty)
 
-    def features_of(self, rows: NDArray[np.int64], form: FeatureForm) -> NDArray[np.float32]:
+    def features_of(self, rows: NDArray[np.int64]) -> NDArray[np.float32]:
         """Features of some rows, float32 (rows, width)."""
+        form = self._tail.form
         empty = np.empty((len(rows), form.columns), dtype=form.dtype)
         if not form.width:
             return form.real(empty)
