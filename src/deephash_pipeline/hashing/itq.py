@@ -45,9 +45,15 @@ class ITQ(LinearHashFunction):
 
     def _learn(self, z: NDArray[Any], labels: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
         centre = feature_mean(z)
-        directions = one_direction_per_bit(z, centre, self.code_length)
+        directions = self._learn_directions(z, centre, labels)
         rotation, objective = self._learn_rotation(project(z, directions) - centre @ directions)
         return {**hyperplanes_through(centre, directions @ rotation), "objective": objective}
+
+    def _learn_directions(
+        self, z: NDArray[Any], centre: NDArray[np.float64], labels: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        """What is rotated, shape (D, m)."""
+        return one_direction_per_bit(z, centre, self.code_length)
 
     def _learn_rotation(self, components: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """The rotation (m, K) and the objective's course (iterations + 1,), from V, the principal components (n, m).

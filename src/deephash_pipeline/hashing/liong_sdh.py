@@ -192,11 +192,8 @@ def _flatten(layers: list[Layer]) -> NDArray[np.float64]:
 
 
 def _unflatten(flat: NDArray[np.float64], shapes: list[tuple[int, int]]) -> list[Layer]:
-    layers: list[Layer] = []
-    start = 0
-    for rows, columns in shapes:
-        weights = flat[start : start + rows * columns].reshape(rows, columns)
-        start += rows * columns
-        layers.append((weights, flat[start : start + columns]))
-        start += columns
-    return layers
+    sizes = [size for rows, columns in shapes for size in (rows * columns, columns)]
+    parts = np.split(flat, np.cumsum(sizes)[:-1])
+    return [
+        (weights.reshape(shape), bias) for weights, bias, shape in zip(parts[::2], parts[1::2], shapes, strict=True)
+    ]

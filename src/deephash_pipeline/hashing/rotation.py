@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from deephash_pipeline.hashing.lsh_centred import CentredLSH
+from deephash_pipeline.hashing.lsh import CentredLSH
 
 
 class RandomRotation(CentredLSH):

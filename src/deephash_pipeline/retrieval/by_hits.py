@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from deephash_pipeline.retrieval.counting import DistanceHistograms
 from deephash_pipeline.retrieval.groups import RelevantGroups, check_rank, harmonic_difference, mean_of_evaluated
-from deephash_pipeline.retrieval.histograms import DistanceHistograms
 from deephash_pipeline.retrieval.kernels.by_hits import expect
 
 

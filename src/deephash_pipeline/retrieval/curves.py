@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.retrieval.counting import DistanceHistograms
 from deephash_pipeline.retrieval.groups import RelevantGroups, ratio
-from deephash_pipeline.retrieval.histograms import DistanceHistograms
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from deephash_pipeline.retrieval.counting import GradedHistograms
 from deephash_pipeline.retrieval.groups import BLOCK_QUERIES, check_rank, harmonic_difference, mean_of_evaluated, ratio
-from deephash_pipeline.retrieval.histograms import GradedHistograms
 
 GRADED_RANK = 100
 

@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.retrieval.counting import count_distances
+from deephash_pipeline.retrieval.counting import DistanceHistograms, count_distances
 from deephash_pipeline.retrieval.groups import RelevantGroups, check_rank, harmonic_difference, mean_of_evaluated, ratio
-from deephash_pipeline.retrieval.histograms import DistanceHistograms
 from deephash_pipeline.retrieval.labels import check_labels
 
 LOOKUP_RADIUS = 2

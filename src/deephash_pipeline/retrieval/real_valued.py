@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.retrieval.by_hits import average_precision_at_by_hits
+from deephash_pipeline.retrieval.counting import DistanceHistograms
 from deephash_pipeline.retrieval.groups import mean_of_evaluated
-from deephash_pipeline.retrieval.histograms import DistanceHistograms
 from deephash_pipeline.retrieval.labels import check_label_pair, share_a_label
 from deephash_pipeline.retrieval.metrics import TRUNCATION_RANK, average_precision, average_precision_at, precision_at
 

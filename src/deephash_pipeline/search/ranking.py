@@ -164,7 +164,4 @@ def _on_all_threads(work: Callable[[int, int], None], queries: int) -> None:
     if threads == 1:
         work(0, queries)
     elif threads:
-        in_threads(
-            lambda start, stop: work(start * queries // threads, stop * queries // threads),
-            threads,
-        )
+        in_threads(lambda start, stop: work(start * queries // threads, stop * queries // threads), threads)

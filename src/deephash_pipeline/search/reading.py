@@ -1,6 +1,6 @@
 """What an index answers: searches by codes, by ids and within a radius, items, and what there is."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.retrieval.codes import check_codes, code_words
-from deephash_pipeline.search.answers import Answers, Item, ItemId, RangeAnswers
+from deephash_pipeline.search.answers import Answers, GivenIds, Item, ItemId, RangeAnswers
 from deephash_pipeline.search.checks import checked_count
 from deephash_pipeline.search.filters import SQLITE_TYPES, Conditions, Where
 from deephash_pipeline.search.ids import INTEGER, MISSING, checked_ids
@@ -136,11 +136,7 @@ class ReadableIndex:
             return False
 
     def search(
-        self,
-        codes: NDArray[np.uint8],
-        k: int,
-        where: Where | None = None,
-        rerank: Reranking | None = None,
+        self, codes: NDArray[np.uint8], k: int, where: Where | None = None, rerank: Reranking | None = None
     ) -> Answers:
         """Find the k nearest items of every query.
 
@@ -258,7 +254,7 @@ class ReadableIndex:
         """
         return self.items([item_id])[0]
 
-    def items(self, ids: Sequence[ItemId] | NDArray[Any]) -> list[Item]:
+    def items(self, ids: GivenIds) -> list[Item]:
         """Codes and metadata of some items.
 
         Raises:
@@ -299,7 +295,7 @@ class ReadableIndex:
         with self._store.lock:
             return [kind for kind in SQLITE_TYPES if self._conditions.has_kind(column, kind)]
 
-    def metadata(self, ids: Sequence[ItemId] | NDArray[Any]) -> list[dict[str, Any]]:
+    def metadata(self, ids: GivenIds) -> list[dict[str, Any]]:
         """Metadata of some items, by column and without empty values.
 
         Raises:
@@ -308,7 +304,7 @@ class ReadableIndex:
         snapshot, rows = self._known_rows(list(ids))
         return self._metadata_at(snapshot, rows)
 
-    def features_of(self, ids: Sequence[ItemId] | NDArray[Any]) -> NDArray[np.float32]:
+    def features_of(self, ids: GivenIds) -> NDArray[np.float32]:
         """Features of some items as they are stored, float32 (items, features).
 
         Raises:
@@ -337,18 +333,14 @@ class ReadableIndex:
                 if not self._store.merged_by_another():
                     return snapshot, snapshot.parts_at(condition, positions)
 
-    def _rows(
-        self, ids: Sequence[ItemId] | NDArray[Any], snapshot: Snapshot | None = None
-    ) -> tuple[Snapshot, NDArray[np.int64]]:
+    def _rows(self, ids: GivenIds, snapshot: Snapshot | None = None) -> tuple[Snapshot, NDArray[np.int64]]:
         """The row of each id, MISSING for one that is not there, and the snapshot they are rows of."""
         with self._store.lock:
             snapshot = self._store.current() if snapshot is None else snapshot
             checked, _ = checked_ids(ids, self._store.kind)
             return snapshot, snapshot.find(checked)
 
-    def _known_rows(
-        self, ids: Sequence[ItemId] | NDArray[Any], snapshot: Snapshot | None = None
-    ) -> tuple[Snapshot, NDArray[np.int64]]:
+    def _known_rows(self, ids: GivenIds, snapshot: Snapshot | None = None) -> tuple[Snapshot, NDArray[np.int64]]:
         snapshot, rows = self._rows(ids, snapshot)
         if np.any(rows == MISSING):
             first = list(ids)[int(np.flatnonzero(rows == MISSING)[0])]

@@ -1,12 +1,11 @@
 """What every index of codes can be asked, wherever its codes are stored."""
 
-from collections.abc import Sequence
 from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from deephash_pipeline.search.answers import Answers, Item, ItemId
+from deephash_pipeline.search.answers import Answers, GivenIds, Item, ItemId
 from deephash_pipeline.search.filters import Where
 
 
@@ -61,7 +60,7 @@ class Searchable(Protocol):
     def get(self, item_id: ItemId) -> Item:
         """One item."""
 
-    def items(self, ids: Sequence[ItemId] | NDArray[Any]) -> list[Item]:
+    def items(self, ids: GivenIds) -> list[Item]:
         """Codes and metadata of some items."""
 
     def sample(self, count: int, seed: int) -> list[ItemId]:

@@ -144,10 +144,7 @@ def write_segment(segment: Segment, folder: Path) -> str:
     start = MAGIC + len(text).to_bytes(8, "little") + text
     pieces: list[Any] = [start, bytes(-len(start) % ALIGNMENT)]
     for array in arrays.values():
-        pieces += [
-            np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<")),
-            bytes(-array.nbytes % ALIGNMENT),
-        ]
+        pieces += [np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<")), bytes(-array.nbytes % ALIGNMENT)]
     digest = _write(folder / segment.name, pieces)
     flush(folder)
     return digest

@@ -161,9 +161,8 @@ class Source:
         return [self.address.rpartition("/")[2]]
 
     def _is_one(self, name: str) -> bool:
-        if _kind(name) is not None or is_remote(self.address):
-            return _kind(name) is not None
-        return is_image(os.path.join(local_path(self.root), name))
+        is_local = not is_remote(self.address)
+        return _kind(name) is not None or (is_local and is_image(os.path.join(local_path(self.root), name)))
 
     def _matched(self) -> list[str]:
         try:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.retrieval.codes import check_codes
 from deephash_pipeline.search import Answers, Item, ItemId, Searchable
+from deephash_pipeline.search.answers import GivenIds
 from deephash_pipeline.search.checks import checked_count
 from deephash_pipeline.search.engines.rows import About, Row
 from deephash_pipeline.search.filters import Where
@@ -146,7 +147,7 @@ class ExportedIndex(Closing, Searchable):
         """
         return self.items([item_id])[0]
 
-    def items(self, ids: Sequence[ItemId] | NDArray[Any]) -> list[Item]:
+    def items(self, ids: GivenIds) -> list[Item]:
         """Codes and metadata of some items.
 
         Raises:

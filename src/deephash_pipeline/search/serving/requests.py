@@ -57,7 +57,7 @@ async def read_fields(request: Request, model: type[Fields], settings: ServiceSe
 async def _read_form(request: Request, model: type[Fields]) -> tuple[bytes, Fields]:
     try:
         form = await request.form(max_files=1, max_fields=MOST_FIELDS, max_part_size=MOST_FIELD_BYTES)
-    except (FormParserError, KeyError, UnicodeError, LookupError) as error:
+    except (FormParserError, UnicodeError) as error:
         raise HTTPException(400, "the multipart form cannot be read") from error
     async with request.form():
         picture = form.get("image")

@@ -12,7 +12,7 @@ from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.hashing import Encoder
 from deephash_pipeline.provenance import content_digest
 from deephash_pipeline.retrieval import pack_bits
-from deephash_pipeline.search.answers import Answers, ItemId
+from deephash_pipeline.search.answers import Answers, GivenIds, ItemId
 from deephash_pipeline.search.checks import checked_count
 from deephash_pipeline.search.coded import CodedItems
 from deephash_pipeline.search.filters import Where
@@ -59,7 +59,7 @@ class VectorIndex(CodedItems):
         cls,
         folder: str | Path,
         vectors: Any,
-        ids: Sequence[ItemId] | NDArray[Any] | None = None,
+        ids: GivenIds | None = None,
         *,
         metadata: Mapping[str, Sequence[Any]] | None = None,
         labels: Sequence[Any] | None = None,
@@ -142,7 +142,7 @@ class VectorIndex(CodedItems):
     def add(
         self,
         vectors: Any,
-        ids: Sequence[ItemId] | NDArray[Any],
+        ids: GivenIds,
         metadata: Mapping[str, Sequence[Any]] | None = None,
         *,
         replace: bool = False,
@@ -155,7 +155,7 @@ class VectorIndex(CodedItems):
         unit, codes = self._coded(vectors, "vectors")
         self.index.add(ids, codes, metadata, features=unit if self.index.features else None, replace=replace)
 
-    def remove(self, ids: Sequence[ItemId] | NDArray[Any], missing_ok: bool = False) -> int:
+    def remove(self, ids: GivenIds, missing_ok: bool = False) -> int:
         """Remove vectors; return how many. See `HammingIndex.remove`."""
         return self.index.remove(ids, missing_ok=missing_ok)
 
