@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deephash_pipeline.hashing.linear import LinearHashFunction, feature_mean, hyperplanes_through
+from deephash_pipeline.hashing.rows import Floats, Ints
 
 
 class LSH(LinearHashFunction):
@@ -32,11 +33,11 @@ class LSH(LinearHashFunction):
     reference = "Charikar, Similarity estimation techniques from rounding algorithms, STOC 2002"
     centre: bool = False
 
-    def _learn(self, z: NDArray[Any], labels: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+    def _learn(self, z: NDArray[Any], labels: Ints) -> dict[str, NDArray[Any]]:
         centre = feature_mean(z) if self.centre else np.zeros(z.shape[1])
         return hyperplanes_through(centre, self._draw_directions(z.shape[1]))
 
-    def _draw_directions(self, features: int) -> NDArray[np.float64]:
+    def _draw_directions(self, features: int) -> Floats:
         # One row per bit, so that a shorter code of the same seed is a prefix of a longer one.
         return np.random.default_rng(self.random_state).standard_normal((self.code_length, features)).T
 

@@ -184,9 +184,7 @@ def count_distances(
     code_length = check_code_length(code_length)
     query_words = code_words(check_codes(query_codes, code_length, "query_codes"))
     check_code_shape(database_codes, code_length, "database_codes")
-    query_labels, database_labels = check_label_pair(
-        query_labels, len(query_codes), database_labels, len(database_codes)
-    )
+    query_labels, database_labels = check_label_pair(query_labels, query_codes, database_labels, database_codes)
     counts = _no_counts(2, len(query_codes), code_length)
     for shard in _shards(len(database_codes)):
         # Sorted by label, the items relevant to a query are neighbours.
@@ -232,9 +230,7 @@ def count_shared_labels(
     code_length = check_code_length(code_length)
     query_words = code_words(check_codes(query_codes, code_length, "query_codes"))
     check_code_shape(database_codes, code_length, "database_codes")
-    query_labels, database_labels = check_label_pair(
-        query_labels, len(query_codes), database_labels, len(database_codes)
-    )
+    query_labels, database_labels = check_label_pair(query_labels, query_codes, database_labels, database_codes)
     if query_labels.ndim != 2:
         raise InputError("shared labels are counted where labels are (items, classes) of 0 and 1; use count_distances.")
     grades = min(int(np.count_nonzero(labels, axis=1).max()) for labels in (query_labels, database_labels))

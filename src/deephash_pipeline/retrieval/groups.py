@@ -1,13 +1,11 @@
 """The groups of equally far items that the values of `metrics` are sums over, found once and for all of them."""
 
 from collections.abc import Iterator
-from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.retrieval.counting import DistanceHistograms
 
 # Arrays for so many queries are small enough to stay in the cache and to be given the same memory again and again. For
@@ -128,18 +126,6 @@ def _corrections(x: NDArray[np.float64]) -> NDArray[np.float64]:
     square = 1 / (x * x)
     corrections: NDArray[np.float64] = square * (1 / 24 - square * (7 / 960 - square * (31 / 8064)))
     return corrections
-
-
-def check_rank(k: int) -> int:
-    """Return k as a plain `int`; raise InputError unless it is a whole number of at least 1.
-
-    Example:
-        >>> check_rank(np.int64(1000))
-        1000
-    """
-    if isinstance(k, bool) or not isinstance(k, Integral) or k < 1:
-        raise InputError(f"k is {k!r}; give a whole number of items of at least 1.")
-    return int(k)
 
 
 def mean_of_evaluated(values: NDArray[np.float64] | NDArray[np.bool_], evaluated: NDArray[np.bool_]) -> float:

@@ -43,7 +43,7 @@ def check_labels(labels: NDArray[np.integer[Any]], name: str, expected: int | No
 
 
 def check_label_pair(
-    query_labels: NDArray[Any], queries: int, database_labels: NDArray[Any], items: int
+    query_labels: NDArray[Any], queries: NDArray[Any], database_labels: NDArray[Any], items: NDArray[Any]
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return the labels of queries and of a database once both are of one kind, and as many as there are codes.
 
@@ -66,8 +66,8 @@ def check_label_pair(
     """
     several = [isinstance(labels, np.ndarray) and labels.ndim == 2 for labels in (query_labels, database_labels)]
     if not any(several):
-        return check_labels(query_labels, "query_labels", queries), check_labels(
-            database_labels, "database_labels", items
+        return check_labels(query_labels, "query_labels", len(queries)), check_labels(
+            database_labels, "database_labels", len(items)
         )
     if not all(several) or any(labels.dtype not in (np.bool_, np.uint8) for labels in (query_labels, database_labels)):
         raise InputError(
@@ -79,8 +79,8 @@ def check_label_pair(
             f"query_labels has {query_labels.shape[1]} classes and database_labels {database_labels.shape[1]}; "
             "give both a column for every class."
         )
-    _check_number(query_labels, "query_labels", queries)
-    _check_number(database_labels, "database_labels", items)
+    _check_number(query_labels, "query_labels", len(queries))
+    _check_number(database_labels, "database_labels", len(items))
     return _as_bool(query_labels, "query_labels"), _as_bool(database_labels, "database_labels")
 
 

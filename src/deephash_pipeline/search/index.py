@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.retrieval.codes import check_code_length
 from deephash_pipeline.search.answers import GivenIds
-from deephash_pipeline.search.checks import checked_numbers
-from deephash_pipeline.search.features import FeatureType, checked_features
+from deephash_pipeline.search.features import FeatureType, checked_features, checked_numbers
 from deephash_pipeline.search.filters import checked_metadata
 from deephash_pipeline.search.ids import MISSING, checked_ids
 from deephash_pipeline.search.reading import ReadableIndex

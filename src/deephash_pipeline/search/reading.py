@@ -7,9 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.retrieval.codes import check_codes, code_words
+from deephash_pipeline.retrieval.codes import check_codes, check_count, code_words
 from deephash_pipeline.search.answers import Answers, GivenIds, Item, ItemId, RangeAnswers
-from deephash_pipeline.search.checks import checked_count
 from deephash_pipeline.search.filters import SQLITE_TYPES, Conditions, Where
 from deephash_pipeline.search.ids import INTEGER, MISSING, checked_ids
 from deephash_pipeline.search.pairs import NearPairs, codes_at, connected, near_items, near_rows
@@ -151,8 +150,8 @@ class ReadableIndex:
             InputError: if an argument has another form, or a column is unknown.
         """
         queries = self._words(codes, "codes")
-        k = checked_count(k, "k")
-        shortlist = k if rerank is None else max(k, checked_count(rerank.shortlist, "shortlist"))
+        k = check_count(k, "k")
+        shortlist = k if rerank is None else max(k, check_count(rerank.shortlist, "shortlist"))
         snapshot, parts = self._searched(where)
         rows, distances = nearest_rows(queries, parts, self.code_length, shortlist)
         if rerank is None:
@@ -188,7 +187,7 @@ class ReadableIndex:
         Raises:
             InputError: if there is no such item, or an argument has another form.
         """
-        k = checked_count(k, "k")
+        k = check_count(k, "k")
         snapshot, parts = self._searched(where)
         _, rows = self._known_rows([item_id], snapshot)
         query = snapshot.words_of(rows)
@@ -208,7 +207,7 @@ class ReadableIndex:
             InputError: if an argument has another form, or a column is unknown.
         """
         queries = self._words(codes, "codes")
-        radius = min(checked_count(radius, "radius", least=0), self.code_length)
+        radius = min(check_count(radius, "radius", least=0), self.code_length)
         snapshot, parts = self._searched(where)
         starts, rows, distances = rows_within(queries, parts, radius)
         return RangeAnswers(starts, snapshot.ids_of(rows), distances)
@@ -227,11 +226,9 @@ class ReadableIndex:
         Raises:
             InputError: if the radius is out of range, or the codes differ in length.
         """
-        radius = checked_count(radius, "radius", least=0)
+        radius = check_count(radius, "radius", least=0)
         if against is not None and against.code_length != self.code_length:
-            raise InputError(
-                f"codes have {self.code_length} and {against.code_length} bits; give an index of codes as long."
-            )
+            raise InputError(f"codes have {self.code_length} and {against.code_length} bits; give an index of as many.")
         other = None if against is None else against._store.current()
         return near_items(self._store.current(), other, self.code_length, radius)
 
@@ -243,7 +240,7 @@ class ReadableIndex:
         """
         snapshot = self._store.current()
         rows = snapshot.rows()
-        pairs = near_rows(codes_at(snapshot, rows), self.code_length, checked_count(radius, "radius", least=0))
+        pairs = near_rows(codes_at(snapshot, rows), self.code_length, check_count(radius, "radius", least=0))
         return [snapshot.ids_of(rows[group]).tolist() for group in connected(pairs, len(rows))]
 
     def get(self, item_id: ItemId) -> Item:
@@ -275,7 +272,7 @@ class ReadableIndex:
         """Ids of some items drawn at random, or of all; equal seeds draw equal items of equal indexes."""
         snapshot = self._store.current()
         rows = snapshot.rows()
-        drawn = np.random.default_rng(seed).choice(rows, min(checked_count(count, "count"), len(rows)), replace=False)
+        drawn = np.random.default_rng(seed).choice(rows, min(check_count(count, "count"), len(rows)), replace=False)
         ids: list[ItemId] = snapshot.ids_of(drawn).tolist()
         return ids
 
@@ -288,7 +285,7 @@ class ReadableIndex:
         if column not in self.columns:
             raise InputError(f"there is no column {column!r}; columns are: {', '.join(self.columns) or 'none'}.")
         with self._store.lock:
-            return self._store.ledger.values(column, checked_count(most, "most"))
+            return self._store.ledger.values(column, check_count(most, "most"))
 
     def kinds(self, column: str) -> list[str]:
         """What a column of metadata has: `numbers`, `text`, `bytes`."""

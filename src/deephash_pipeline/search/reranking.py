@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.retrieval.kernels.compiled import in_threads
-from deephash_pipeline.search.checks import checked_numbers
+from deephash_pipeline.search.features import checked_numbers
 from deephash_pipeline.search.kernels.features import squared_distances
 from deephash_pipeline.search.snapshots import Snapshot
 

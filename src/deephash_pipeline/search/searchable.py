@@ -58,7 +58,12 @@ class Searchable(Protocol):
         """The k items nearest to one of the index, without that one."""
 
     def get(self, item_id: ItemId) -> Item:
-        """One item."""
+        """One item: code and metadata.
+
+        Raises:
+            InputError: if there is no such item.
+        """
+        return self.items([item_id])[0]
 
     def items(self, ids: GivenIds) -> list[Item]:
         """Codes and metadata of some items."""

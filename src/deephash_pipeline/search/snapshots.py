@@ -98,9 +98,7 @@ class SeenTail:
 
     def find(self, ids: Ids) -> NDArray[np.int64]:
         """The row of each id, MISSING for an id that is not there."""
-        rows: NDArray[np.int64] = np.array(
-            [self.tail.row_of_id.get(value, MISSING) for value in ids.tolist()], dtype=np.int64
-        )
+        rows = np.array([self.tail.row_of_id.get(value, MISSING) for value in ids.tolist()], dtype=np.int64)
         rows[rows >= self.size] = MISSING
         return rows
 
@@ -217,9 +215,8 @@ class Snapshot:
     def parts_at(self, condition: Condition, positions: NDArray[np.int64]) -> list[SearchedPart]:
         """What to search when only items at the positions of a condition, ascending, may be found; it is kept."""
         found = ((source, source.items.rows_of(positions)) for source in self.sources)
-        self.searched[condition] = self._parts(
-            bitmap_of(rows[source.has(rows)], source.items.size) for source, rows in found
-        )
+        bitmaps = (bitmap_of(rows[source.has(rows)], source.items.size) for source, rows in found)
+        self.searched[condition] = self._parts(bitmaps)
         if len(self.searched) > CONDITIONS_KEPT:
             del self.searched[next(iter(self.searched))]
         return self.searched[condition]

@@ -41,9 +41,8 @@ def loss_and_gradient(u: Tensor, labels: Tensor, departures: Departures) -> Loss
     largest = max(dissimilar, similar)
     if largest == 0:
         return LossAndGradient(u.new_zeros(()), torch.zeros_like(u), u.new_zeros(()))
-    sums, gradient = _sums_over_pairs(
-        u_array, labels_array, (dissimilar / largest, similar / largest), departures.temperature
-    )
+    weights = dissimilar / largest, similar / largest
+    sums, gradient = _sums_over_pairs(u_array, labels_array, weights, departures.temperature)
     gradient = np.ascontiguousarray(gradient) * u_array.dtype.type(largest * departures.gradient_scale(code_length))
     value, true_loss = largest * sums.loss(code_length, departures), largest * sums.exponential
     return LossAndGradient(

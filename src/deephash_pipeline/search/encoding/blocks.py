@@ -125,9 +125,6 @@ def _of_parquet(block: Block, source: Source) -> Iterator[NamedImage]:
                 )
 
 
-NO_CONTENT = "it is not there, is empty, or a shard that ends in the middle"
-
-
 @dataclass(frozen=True)
 class Work:
     """What is the same for all blocks.
@@ -186,7 +183,7 @@ def codes_of(block: Block, source: Source, hasher: ImageHasher) -> CodeBlock:
 
 def _refused(name: str, image: Path | bytes, label: str | None, known: set[str]) -> str | None:
     if image == b"":
-        return NO_CONTENT
+        return "it is not there, is empty, or a shard that ends in the middle"
     if name in known:
         return "its id has come before"
     try:

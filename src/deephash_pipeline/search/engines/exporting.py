@@ -56,8 +56,7 @@ def export_index(
     Raises:
         InputError: the target has codes of another kind, cannot be written, or does not answer as the index does.
     """
-    kinds = {isinstance(item_id, str) for item_id in index.sample(1, seed)} if len(index) else {True}
-    form = About(index.code_length, kinds.pop(), index.features if vectors else 0)
+    form = About(index.code_length, not len(index) or not index.integer_ids, index.features if vectors else 0)
     if target.about is None:
         target.create(form)
     elif any(getattr(target.about, name) != getattr(form, name) for name in ("code_length", "text_ids", "width")):

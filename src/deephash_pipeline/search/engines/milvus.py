@@ -215,10 +215,8 @@ class MilvusIndex(ExportedIndex):
 
     def found(self, ids: Sequence[ItemId]) -> dict[ItemId, Item]:
         """See `ExportedIndex`."""
-        length = -(-self.code_length // 8)
-        rows = (
-            self._rows(f"id in {json.dumps(list(ids), ensure_ascii=False)}", ["id", "code", "metadata"]) if ids else []
-        )
+        length, listed = -(-self.code_length // 8), json.dumps(list(ids), ensure_ascii=False)
+        rows = self._rows(f"id in {listed}", ["id", "code", "metadata"]) if ids else []
         return {row["id"]: item_of(row["id"], row["code"][0][:length], row["metadata"]) for row in rows}
 
     def at(self, positions: Sequence[int]) -> dict[int, ItemId]:
@@ -231,10 +229,8 @@ class MilvusIndex(ExportedIndex):
         self._client.close()
 
     def _rows(self, condition: str, fields: list[str], name: str | None = None) -> list[dict[str, Any]]:
-        asked = self._asked(
-            "query", name or self.name, filter=condition, output_fields=fields, consistency_level="Strong"
-        )
-        return list(asked)
+        options = {"filter": condition, "output_fields": fields, "consistency_level": "Strong"}
+        return list(self._asked("query", name or self.name, **options))
 
     def _asked(self, method: str, *arguments: Any, **options: Any) -> Any:
         try:

@@ -237,7 +237,7 @@ class ImageIndex(CodedItems):
         ids = texts("id", ids)
         present = [name for name in ids if name in self.index]
         paths = [item.metadata.get("path") for item in self.index.items(present)]
-        removed = self._own().remove(ids, missing_ok=missing_ok)
+        removed = super().remove(ids, missing_ok)
         for path in paths:
             self.forget_picture(path)
         return removed

@@ -90,9 +90,8 @@ def answer_codes(images: CodedItems, question: schemas.CodesQuestion) -> schemas
             raise InputError(f"codes: one has {len(bits)} bits, this index has {images.index.code_length}")
     codes = np.stack([np.frombuffer(code_of_bits(bits), dtype=np.uint8) for bits in question.codes])
     found = images.index.search(codes, question.k, {"label": list(question.label)} if question.label else None)
-    return schemas.CodesAnswers(
-        ids=[list(map(str, ids)) for ids in found.ids.tolist()], distances=found.distances.tolist()
-    )
+    ids = [list(map(str, of_code)) for of_code in found.ids.tolist()]
+    return schemas.CodesAnswers(ids=ids, distances=found.distances.tolist())
 
 
 def described(name: str, images: CodedItems, item: Item) -> schemas.Item:

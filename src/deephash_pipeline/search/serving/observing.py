@@ -8,6 +8,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from fastapi import HTTPException
@@ -45,10 +46,7 @@ class Metrics:
         images = Gauge("deephash_images", "Images of an index.", ("index",), registry=self.registry)
         for name in indexes:
             # Another may take its place.
-            def count(name: str = name) -> float:
-                return len(indexes[name])
-
-            images.labels(name).set_function(count)
+            images.labels(name).set_function(partial(lambda name: len(indexes[name]), name))
 
 
 class Observed:
