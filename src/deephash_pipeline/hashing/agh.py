@@ -79,13 +79,8 @@ class AGH(HashFunction):
             )
         seconds = [second_thresholds(y, weights) for y in (weights @ projection).T[: self.code_length - first]]
         positive, negative = np.array(seconds).reshape(-1, 2).T
-        return {
-            "anchors": anchors,
-            "bandwidth": bandwidth,
-            "projection": projection,
-            "positive": positive,
-            "negative": negative,
-        }
+        first_layer = {"anchors": anchors, "bandwidth": bandwidth, "projection": projection}
+        return {**first_layer, "positive": positive, "negative": negative}
 
     def _cluster(self, z: NDArray[Any]) -> NDArray[np.float32]:
         count = min(self.anchors, len(np.unique(z[: 10 * self.anchors], axis=0)))

@@ -117,7 +117,13 @@ def draw_pairs(
         [0, 0, 0]
     """
     if labels.ndim == 2:
-        return _draw_pairs_of_several(PartnerSampler(labels), positive_pairs, negative_pairs, generator)
+        sampler, drawn = PartnerSampler(labels), []
+        # Of similar pairs a few may be a row with itself.
+        for similar, pairs in ((True, positive_pairs), (False, negative_pairs)):
+            partners = sampler.partners_of_rows()[int(similar)]
+            first = generator.choice(len(partners), pairs, p=partners / partners.sum())
+            drawn.append(np.stack([first, sampler.draw(first, similar, generator)], axis=1))
+        return drawn[0], drawn[1]
     sizes = np.unique(labels, return_counts=True)[1]
     if sizes.max() == 1:
         raise InputError("y names each class once, so no pair is positive: give several images of a class")
@@ -136,18 +142,6 @@ def draw_pairs(
     first, second = draw(negative_pairs, len(labels) - size)
     negative = np.stack([first, second + np.where(second >= start[first], size[first], 0)], axis=1)
     return by_class[positive], by_class[negative]
-
-
-def _draw_pairs_of_several(
-    sampler: PartnerSampler, positive_pairs: int, negative_pairs: int, generator: np.random.Generator
-) -> tuple[Ints, Ints]:
-    """Draw similar and dissimilar pairs of rows with several labels; of the former, a few may be a row with itself."""
-    drawn = []
-    for similar, pairs in ((True, positive_pairs), (False, negative_pairs)):
-        partners = sampler.partners_of_rows()[int(similar)]
-        first = generator.choice(len(partners), pairs, p=partners / partners.sum())
-        drawn.append(np.stack([first, sampler.draw(first, similar, generator)], axis=1))
-    return drawn[0], drawn[1]
 
 
 def best_threshold(positive: Floats, negative: Floats) -> float:

@@ -194,6 +194,5 @@ def _flatten(layers: list[Layer]) -> Floats:
 def _unflatten(flat: Floats, shapes: list[tuple[int, int]]) -> list[Layer]:
     sizes = [size for rows, columns in shapes for size in (rows * columns, columns)]
     parts = np.split(flat, np.cumsum(sizes)[:-1])
-    return [
-        (weights.reshape(shape), bias) for weights, bias, shape in zip(parts[::2], parts[1::2], shapes, strict=True)
-    ]
+    layers = zip(parts[::2], parts[1::2], shapes, strict=True)
+    return [(weights.reshape(shape), bias) for weights, bias, shape in layers]

@@ -112,9 +112,7 @@ class GradedHistograms:
     def __post_init__(self) -> None:
         counts = self.counts
         if not isinstance(counts, np.ndarray) or counts.dtype != np.int64 or counts.ndim != 3 or not len(counts):
-            raise InputError(
-                "counts must be an int64 array (grades, queries, code_length + 1); use count_shared_labels."
-            )
+            raise InputError("counts must be int64 (grades, queries, code_length + 1); use count_shared_labels.")
         if np.any(counts < 0):
             raise InputError("counts must not be negative; use count_shared_labels.")
         # Checks the rest.

@@ -86,9 +86,8 @@ def ndcg_at(histograms: GradedHistograms, k: int) -> NDArray[np.float64]:
         return difference.astype(np.float64)
 
     def normalised(groups: _Groups) -> NDArray[np.float64]:
-        gained = ratio(groups.gain, groups.size, if_empty=0.0) * between(
-            groups.size_before, groups.size_before + groups.size
-        )
+        discounts_of_groups = between(groups.size_before, groups.size_before + groups.size)
+        gained = ratio(groups.gain, groups.size, if_empty=0.0) * discounts_of_groups
         best_first = groups.by_grade[::-1]
         stops = np.cumsum(best_first, axis=0)
         ideal = _gains(len(best_first))[::-1] @ between(stops - best_first, stops)

@@ -108,9 +108,7 @@ def checked_numbers(numbers: Any, items: int, width: int, name: str) -> NDArray[
     """
     array = np.asarray(numbers)
     if array.dtype.kind not in "fiu" or array.shape != (items, width):
-        raise InputError(
-            f"{name} is {array.dtype} of shape {array.shape}; give real numbers of shape ({items}, {width})."
-        )
+        raise InputError(f"{name} is {array.dtype} of shape {array.shape}; give numbers of shape ({items}, {width}).")
     real = array.astype(np.float32)
     if not np.isfinite(real).all():
         raise InputError(f"{name} has a number that is not finite; remove that item.")

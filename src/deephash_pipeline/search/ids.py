@@ -116,8 +116,7 @@ class TextIds:
     def take(self, rows: NDArray[np.integer[Any]]) -> Ids:
         """See `IntegerIds`."""
         taken = np.empty(rows.size, dtype=object)
-        for place, row in enumerate(rows.ravel().tolist()):
-            taken[place] = self._text_of(row)
+        taken[:] = [self._text_of(row) for row in rows.ravel().tolist()]
         return taken.reshape(rows.shape)
 
     def find(self, ids: Ids) -> NDArray[np.int64]:

@@ -150,9 +150,8 @@ class Ledger(Database):
         listed = np.empty(len(rows), dtype=object)
         listed[:] = ids
         code_words = np.frombuffer(b"".join(codes), dtype="<u8").reshape(len(rows), words)
-        stored = (
-            np.frombuffer(b"".join(features), dtype=form.dtype).reshape(len(rows), form.columns) if form.width else None
-        )
+        shape = len(rows), form.columns
+        stored = np.frombuffer(b"".join(features), dtype=form.dtype).reshape(shape) if form.width else None
         return Contents(code_words.T, listed, np.array(positions, dtype=np.int64), stored)
 
     def append_to_tail(self, contents: Contents) -> None:

@@ -149,12 +149,8 @@ def _with_rare_rows_alone(part: SearchedPart, queries: int) -> SearchedPart:
     if many or queries < COPYING_QUERIES or not part.size or not len(part.allowed):
         return part
     rows = rows_in(part.allowed, part.size)
-    alone = CodeGroups(
-        words=part.groups.words_of(rows),
-        codes=len(rows),
-        starts=np.arange(len(rows) + 1, dtype=np.uint32),
-        rows=rows.astype(np.uint32),
-    )
+    starts = np.arange(len(rows) + 1, dtype=np.uint32)
+    alone = CodeGroups(part.groups.words_of(rows), len(rows), starts, rows.astype(np.uint32))
     return SearchedPart(alone, part.size, part.first_row)
 
 

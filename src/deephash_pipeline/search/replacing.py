@@ -61,9 +61,7 @@ def replacing_index(folder: Path) -> Iterator[Path]:
                 beside.rename(place)
                 flush(place.parent)
             except OSError as error:
-                raise InputError(
-                    f"{folder} cannot be replaced ({error.strerror}): build into another folder"
-                ) from error
+                raise InputError(f"{folder} cannot be replaced ({error.strerror}): build elsewhere") from error
             delete_index(former)
         finally:
             delete_index(beside)

@@ -12,15 +12,7 @@ from deephash_pipeline.search.answers import Ids, ItemId
 from deephash_pipeline.search.features import FeatureForm
 from deephash_pipeline.search.filters import CONDITIONS_KEPT, Condition
 from deephash_pipeline.search.ids import INTEGER, MISSING
-from deephash_pipeline.search.parts import (
-    EVERY_ROW,
-    CodeGroups,
-    SearchedPart,
-    bitmap_of,
-    full_bitmap,
-    rows_in,
-    without_rows,
-)
+from deephash_pipeline.search.parts import EVERY_ROW, CodeGroups, SearchedPart, bitmap_of, rows_in, without_rows
 from deephash_pipeline.search.segments import Contents, Segment
 
 FIRST_CAPACITY = 64
@@ -142,8 +134,8 @@ class Source:
 
     def without(self, rows: NDArray[np.int64]) -> "Source":
         """The same with some rows removed that were there."""
-        present = self.present if len(self.present) else full_bitmap(self.items.size)
-        return replace(self, present=without_rows(present, rows), removed=self.removed + len(rows))
+        present = without_rows(self.present, rows, self.items.size)
+        return replace(self, present=present, removed=self.removed + len(rows))
 
     def grown(self, items: SeenTail) -> "Source":
         """The tail with more items."""

@@ -196,9 +196,7 @@ class Store:
         bulk = count >= BULK_ITEMS or len(self._tail.ids) + count > TAIL_ITEMS
         # The tail precedes what is added, so both go into one segment.
         merged = self._mergeable(self.snapshot.without(replaced)) if bulk else []
-        segment = None
-        if bulk:
-            segment = self._built([*(s.items.contents_of(s.rows()) for s in merged if s.count), contents])
+        segment = self._built(merged, contents) if bulk else None
         with self.ledger.transaction():
             self.ledger.set("kind", kind)
             self.ledger.set("next_position", self.next_position + count)
@@ -226,7 +224,7 @@ class Store:
         """Make one segment of all items; `lock` is taken, and searches go on."""
         sources = [source for source in self.snapshot.sources if source.items.size]
         if len(sources) > 1 or any(source.removed or isinstance(source.items, SeenTail) for source in sources):
-            segment = self._built([source.items.contents_of(source.rows()) for source in sources if source.count])
+            segment = self._built(sources)
             with self.ledger.transaction():
                 self._replace(sources, segment)
             self._swap(sources, segment)
@@ -243,7 +241,8 @@ class Store:
             kept.insert(0, sources.pop())
         return [source for source in kept if source.items.size]
 
-    def _built(self, contents: Sequence[Contents]) -> Segment | None:
+    def _built(self, sources: Sequence[Source], *added: Contents) -> Segment | None:
+        contents = [*(source.items.contents_of(source.rows()) for source in sources if source.count), *added]
         if not contents:
             return None
         segment = segment_of(joined(contents), uuid.uuid4().hex)

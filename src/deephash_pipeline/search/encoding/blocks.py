@@ -75,10 +75,8 @@ def _of_tar(block: Block, source: Source) -> Iterator[NamedImage]:
     The image is the file with an image's suffix, the label the text of the file with the suffix ``.cls``.
     """
     options = {"block_size": READ_AHEAD, "cache_type": "readahead"} if is_remote(source.root) else {}
-    with (
-        reached(joined(source.root, block.shard)) as (filesystem, path),
-        filesystem.open(path, "rb", **options) as file,
-    ):
+    address = joined(source.root, block.shard)
+    with reached(address) as (filesystem, path), filesystem.open(path, "rb", **options) as file:
         for _, files in groupby(_files_of(file, block.size), key=itemgetter(0)):
             sample = {name: content for _, name, content in files}
             labels = [content for name, content in sample.items() if name.lower().endswith(LABEL)]

@@ -83,10 +83,6 @@ class ExportedIndex(Closing, Searchable):
     def found(self, ids: Sequence[ItemId]) -> dict[ItemId, Item]:
         """Those of some items that are there."""
 
-    @abstractmethod
-    def close(self) -> None:
-        """Give back the connections."""
-
     @property
     def finished(self) -> About:
         """What the export says of itself, once it has come to its end.

@@ -104,9 +104,8 @@ def _check(index: HammingIndex, target: ExportedIndex, items: int, seed: int) ->
     queries ^= flipped
     k = min(CHECKED_NEIGHBOURS, items)
     expected, found = index.search(queries, k), target.search(queries, k)
-    for query in range(len(queries)):
-        if expected[query] != found[query]:
-            raise InputError(f"{target.place} does not answer as the index does: {remedy}.")
+    if any(expected[query] != found[query] for query in range(len(queries))):
+        raise InputError(f"{target.place} does not answer as the index does: {remedy}.")
     for ours, theirs in zip(sampled, target.items([item.id for item in sampled]), strict=True):
         if ours.metadata != theirs.metadata or ours.code.tobytes() != theirs.code.tobytes():
             raise InputError(f"{target.place} has another item {ours.id!r} than the index: {remedy}.")

@@ -108,9 +108,7 @@ class Observed:
             logger.info(json.dumps(line))
 
     def _too_large(self) -> HTTPException:
-        return HTTPException(
-            413, f"the request has more than {self.settings.most_bytes:,} bytes; send a smaller picture"
-        )
+        return HTTPException(413, f"the request has more than {self.settings.most_bytes:,} bytes; send a smaller one")
 
 
 def fault_of_the_machine(error: Exception) -> tuple[int, str] | None:

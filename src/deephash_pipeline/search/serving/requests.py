@@ -88,6 +88,4 @@ def require_token(sent: HTTPAuthorizationCredentials | None, settings: ServiceSe
     if settings.token is None:
         raise HTTPException(403, "this service is read-only; start it with --token-file to add and remove")
     if sent is None or not hmac.compare_digest(sent.credentials.encode(), settings.token.encode()):
-        raise HTTPException(
-            401, "send the service's token as `Authorization: Bearer ...`", {"WWW-Authenticate": "Bearer"}
-        )
+        raise HTTPException(401, "send the token as `Authorization: Bearer ...`", {"WWW-Authenticate": "Bearer"})

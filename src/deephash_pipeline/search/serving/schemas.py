@@ -25,9 +25,7 @@ class Question(Where):
     """How much is asked."""
 
     k: int = Field(20, ge=1, description="How many to find.", examples=[10])
-    radius: int | None = Field(
-        None, ge=0, le=MAXIMUM_CODE_LENGTH, description="Only those at most so many bits away.", examples=[8]
-    )
+    radius: int | None = Field(None, ge=0, le=MAXIMUM_CODE_LENGTH, description="Most bits away.", examples=[8])
     label: list[Label] | None = Field(None, max_length=1000, description="Only of these labels.", examples=[["3"]])
     distinct: bool = Field(False, description="Whether to hide copies of pictures that come before.")
 
@@ -35,9 +33,7 @@ class Question(Where):
 class Sent(Where):
     """A picture in base64, or a vector."""
 
-    image: str = Field(
-        "", description="PNG, JPEG, WebP or BMP in base64, also as a data: URL.", examples=["iVBORw0KGgo="]
-    )
+    image: str = Field("", description="PNG, JPEG, WebP or BMP in base64, or a data: URL.", examples=["iVBORw0KGgo="])
     vector: list[float] | None = Field(
         None,
         min_length=1,

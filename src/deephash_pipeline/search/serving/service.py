@@ -153,12 +153,11 @@ class Service:
         if self.pending >= self.settings.most_pending:
             raise HTTPException(429, "too many requests at once; ask again in a second", {"Retry-After": "1"})
         self.pending += 1
-        self.metrics.pending.set(self.pending)
         try:
-            yield
+            with self.metrics.pending.track_inprogress():
+                yield
         finally:
             self.pending -= 1
-            self.metrics.pending.set(self.pending)
 
     async def encoded(
         self, name: str, images: CodedItems, content: bytes, keep: bool = False
