@@ -49,19 +49,19 @@ def check_label_pair(
 
     Args:
         query_labels: whole numbers (queries,); or bool, or uint8 of 0 and 1, (queries, classes).
-        queries: number of queries that there are to be.
+        queries: codes or features of the queries, a row for each.
         database_labels: labels of the items, as those of the queries.
-        items: number of items that there are to be.
+        items: codes or features of the items, a row for each.
 
     Returns:
         Either int64 (n,), one class number per item, or bool (n, classes), the labels that each item carries.
 
     Raises:
-        InputError: if one array is neither, the two are of different kinds, or one has not the number of rows given.
+        InputError: if one array is neither, the two are of different kinds, or there are not as many labels as rows.
 
     Example:
-        >>> several = np.array([[1, 0], [1, 1]], dtype=np.uint8)
-        >>> check_label_pair(several[:1], 1, several, 2)[0]
+        >>> several, codes = np.array([[1, 0], [1, 1]], dtype=np.uint8), np.array([[7], [8]], dtype=np.uint8)
+        >>> check_label_pair(several[:1], codes[:1], several, codes)[0]
         array([[ True, False]])
     """
     several = [isinstance(labels, np.ndarray) and labels.ndim == 2 for labels in (query_labels, database_labels)]
