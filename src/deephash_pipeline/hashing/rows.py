@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
 
+# Arrays of whose shapes docstrings tell.
 Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
 
