@@ -18,7 +18,7 @@ def test_directions_solve_the_eigenproblem_and_are_as_long_as_their_correlations
     xx, yy = x.T @ x + 1e-4 * n * np.eye(9), y.T @ y + 1e-4 * n * np.eye(4)
     values, vectors = eig(x.T @ y @ np.linalg.solve(yy, y.T @ x), xx)
     order = np.argsort(-values.real)[:3]
-    directions = ITQCCA(6)._correlated_directions(Z, feature_mean(Z), classes)
+    directions = ITQCCA(6)._learn_directions(Z, feature_mean(Z), LABELS)
     for column, at in enumerate(order):
         expected = vectors[:, at].real
         expected *= np.sqrt(n * values[at].real / (expected @ xx @ expected))

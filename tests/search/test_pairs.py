@@ -58,13 +58,6 @@ def test_pairs_are_those_of_brute_force_in_its_order(seed, code_length, count, r
         assert found(codes, code_length, radius, border) == expected(codes, radius, border)
 
 
-def test_without_a_compiler_pairs_are_the_same(monkeypatch):
-    codes = clustered(np.random.default_rng(0), 60, 70)
-    monkeypatch.setattr(pairs, "COMPILED", False)
-    assert found(codes, 70, 9) == expected(codes, 9)
-    assert found(codes, 70, 9, 20) == expected(codes, 9, 20)
-
-
 @pytest.mark.parametrize("radius", [3, 60])
 def test_a_radius_for_which_tables_gain_nothing_is_scanned(radius):
     codes = random_codes(np.random.default_rng(0), 20_000, 128)

@@ -10,7 +10,7 @@ from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.hashing.anchors import squared_distances
 from deephash_pipeline.hashing.base import HashFunction, learned
 from deephash_pipeline.hashing.principal_directions import with_signs_fixed
-from deephash_pipeline.hashing.rows import row_blocks
+from deephash_pipeline.hashing.rows import Floats, Ints, row_blocks
 
 # Eigenvalues above it belong to functions that are constant on each part of the graph, and say nothing within one.
 LARGEST_EIGENVALUE = 1 - 1e-3
@@ -61,7 +61,7 @@ class AGH(HashFunction):
     nearest: PositiveInt = 3
     layers: Literal[1, 2] = 2
 
-    def _learn(self, z: NDArray[Any], labels: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+    def _learn(self, z: NDArray[Any], labels: Ints) -> dict[str, NDArray[Any]]:
         anchors = self._cluster(z)
         nearest = min(self.nearest, len(anchors))
         near = [np.sort(squared_distances(z[rows], anchors))[:, :nearest] for rows in row_blocks(z)]
@@ -79,13 +79,8 @@ class AGH(HashFunction):
             )
         seconds = [second_thresholds(y, weights) for y in (weights @ projection).T[: self.code_length - first]]
         positive, negative = np.array(seconds).reshape(-1, 2).T
-        return {
-            "anchors": anchors,
-            "bandwidth": bandwidth,
-            "projection": projection,
-            "positive": positive,
-            "negative": negative,
-        }
+        first_layer = {"anchors": anchors, "bandwidth": bandwidth, "projection": projection}
+        return {**first_layer, "positive": positive, "negative": negative}
 
     def _cluster(self, z: NDArray[Any]) -> NDArray[np.float32]:
         count = min(self.anchors, len(np.unique(z[: 10 * self.anchors], axis=0)))
@@ -103,9 +98,7 @@ class AGH(HashFunction):
         return np.hstack([functions, split])[:, : self.code_length]
 
 
-def anchor_weights(
-    z: NDArray[Any], anchors: NDArray[np.float32], bandwidth: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def anchor_weights(z: NDArray[Any], anchors: NDArray[np.float32], bandwidth: Floats) -> Floats:
     """Z: weights of the nearest anchors of each row of `z` (n, D), summing to 1, zero elsewhere, shape (n, m).
 
     Args:
@@ -114,7 +107,7 @@ def anchor_weights(
         bandwidth: distances, as many as there are anchors to a row, shape (s,); the last is sigma.
     """
     nearest = len(bandwidth)
-    distances: NDArray[np.float64] = squared_distances(z, anchors)
+    distances: Floats = squared_distances(z, anchors)
     chosen = np.argpartition(distances, nearest - 1, axis=1)[:, :nearest]
     near = np.take_along_axis(distances, chosen, axis=1)
     # Less the nearest, so that a row far from all anchors has weights too; where all rows are anchors, sigma is zero.
@@ -124,7 +117,7 @@ def anchor_weights(
     return weights
 
 
-def smoothest_functions(weights: NDArray[np.float64], at_most: int) -> NDArray[np.float64]:
+def smoothest_functions(weights: Floats, at_most: int) -> Floats:
     """W: what maps a row's weights to the eigenvectors of the anchor graph, without those constant on its parts.
 
     Args:
@@ -143,7 +136,7 @@ def smoothest_functions(weights: NDArray[np.float64], at_most: int) -> NDArray[n
     return np.asarray(np.sqrt(len(weights)) * vectors / np.sqrt(degrees)[:, np.newaxis] / np.sqrt(values[kept]))
 
 
-def second_thresholds(y: NDArray[np.float64], weights: NDArray[np.float64]) -> tuple[float, float]:
+def second_thresholds(y: Floats, weights: Floats) -> tuple[float, float]:
     """b+ and b- of the second layer: z = y - b+ where y >= 0 and -y + b- elsewhere sums to zero and is smoothest.
 
     Smooth is a small z' (I - Z Lambda^-1 Z') z, a quadratic function of b-, as b+ follows from the sum.
@@ -158,7 +151,7 @@ def second_thresholds(y: NDArray[np.float64], weights: NDArray[np.float64]) -> t
     above = y >= 0
     scaled = weights / np.sqrt(weights.sum(axis=0))
 
-    def roughness(left: NDArray[np.float64], right: NDArray[np.float64]) -> float:
+    def roughness(left: Floats, right: Floats) -> float:
         return float(left @ right - (scaled.T @ left) @ (scaled.T @ right))
 
     # z = |y| - b+ [y >= 0] + b- [y < 0]; where it sums to zero, b+ = (sum |y| + b- n-) / n+.

@@ -1,18 +1,20 @@
 """Gaussian kernels between rows and anchors: the features that kernel methods learn from and encode by."""
 
 from abc import abstractmethod
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import PositiveInt
+from pydantic import Field, PositiveInt
 from scipy.linalg import cho_factor, cho_solve
 
 from deephash_pipeline.hashing.base import HashFunction, doubles, learned
-from deephash_pipeline.hashing.rows import require_different_rows, row_blocks
+from deephash_pipeline.hashing.rows import Floats, Ints, require_different_rows, row_blocks
 
 # Share of the mean squared kernel value that is added to every anchor's: some anchors may be equal.
 RIDGE = 1e-8
+
+Weight = Annotated[float, Field(ge=0, le=1e6)]
 
 
 class Anchors(NamedTuple):
@@ -26,14 +28,14 @@ class Anchors(NamedTuple):
     """
 
     rows: NDArray[np.float32]
-    decay: NDArray[np.float64]
-    mean: NDArray[np.float64]
+    decay: Floats
+    mean: Floats
 
-    def kernels(self, z: NDArray[Any]) -> NDArray[np.float64]:
+    def kernels(self, z: NDArray[Any]) -> Floats:
         """Centred kernels of the rows of `z` (n, D), shape (n, m)."""
         return np.asarray(gaussian_kernels(z, self.rows, self.decay) - self.mean)
 
-    def arrays(self, projection: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
+    def arrays(self, projection: Floats) -> dict[str, NDArray[Any]]:
         """What a `KernelHashFunction` stores, for a projection of shape (m, K)."""
         threshold = self.mean @ projection
         return {"anchors": self.rows, "decay": self.decay, "projection": projection, "threshold": threshold}
@@ -109,11 +111,11 @@ class KernelRegression:
         moment += RIDGE * np.trace(moment) / len(moment) * np.eye(len(moment))
         self.factor = cho_factor(moment)
 
-    def solve(self, codes: NDArray[np.float64]) -> NDArray[np.float64]:
+    def solve(self, codes: Floats) -> Floats:
         """P = (phi' phi)^-1 phi' B for codes B of shape (n, K), shape (m, K)."""
         return np.asarray(cho_solve(self.factor, self.kernels.T @ codes))
 
-    def fitted(self, codes: NDArray[np.float64]) -> NDArray[np.float64]:
+    def fitted(self, codes: Floats) -> Floats:
         """Phi P, what the kernels can say of codes of shape (n, K), shape (n, K)."""
         return np.asarray(self.kernels @ self.solve(codes))
 
@@ -129,7 +131,7 @@ class DiscreteHashFunction(KernelHashFunction):
     anchors: PositiveInt = 1000
     rounds: PositiveInt = 5
 
-    def _learn(self, z: NDArray[Any], labels: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+    def _learn(self, z: NDArray[Any], labels: Ints) -> dict[str, NDArray[Any]]:
         generator = np.random.default_rng(self.random_state)
         anchors = draw_anchors(z, self.anchors, generator)
         regression = KernelRegression(z, anchors)
@@ -137,9 +139,7 @@ class DiscreteHashFunction(KernelHashFunction):
         return anchors.arrays(regression.solve(codes))
 
     @abstractmethod
-    def _learn_codes(
-        self, classes: NDArray[np.float64], regression: KernelRegression, generator: np.random.Generator
-    ) -> NDArray[np.float64]:
+    def _learn_codes(self, classes: Floats, regression: KernelRegression, generator: np.random.Generator) -> Floats:
         """Codes of the training set, 1 and -1, shape (n, K).
 
         Args:
@@ -149,7 +149,7 @@ class DiscreteHashFunction(KernelHashFunction):
         """
 
 
-def signs(projected: NDArray[np.float64]) -> NDArray[np.float64]:
+def signs(projected: Floats) -> Floats:
     """1 where a bit is 1, the projection at least 0, and -1 elsewhere.
 
     Example:
@@ -159,7 +159,7 @@ def signs(projected: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.where(projected >= 0, 1.0, -1.0)
 
 
-def random_signs(shape: tuple[int, int], generator: np.random.Generator) -> NDArray[np.float64]:
+def random_signs(shape: tuple[int, int], generator: np.random.Generator) -> Floats:
     """Codes to start from: 1 and -1, either with probability 1/2.
 
     Example:
@@ -170,7 +170,7 @@ def random_signs(shape: tuple[int, int], generator: np.random.Generator) -> NDAr
     return np.where(generator.integers(0, 2, shape), 1.0, -1.0)
 
 
-def label_matrix(labels: NDArray[np.int64]) -> NDArray[np.float64]:
+def label_matrix(labels: Ints) -> Floats:
     """Y of shape (n, C), 1 for each label of a row: one-hot for classes 0..C-1 of shape (n,), else `labels` (n, C).
 
     Example:

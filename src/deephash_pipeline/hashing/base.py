@@ -19,7 +19,7 @@ from sklearn.utils.validation import validate_data
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.hashing.parameters import check_parameters
-from deephash_pipeline.hashing.rows import row_blocks
+from deephash_pipeline.hashing.rows import Ints, row_blocks
 from deephash_pipeline.retrieval.codes import check_code_length
 
 
@@ -278,7 +278,7 @@ class HashFunction(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Encoder): 
         tags.transformer_tags.preserves_dtype = []
         return tags
 
-    def _validated_training_set(self, X: Any, y: Any) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    def _validated_training_set(self, X: Any, y: Any) -> tuple[NDArray[Any], Ints]:
         if not self.supervised:
             return self._validated(X, ensure_min_samples=2), np.empty(0, np.int64)
         name = type(self).__name__
@@ -297,7 +297,7 @@ class HashFunction(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Encoder): 
             raise InputError(f"y names one class only, but {name} learns from differences: give at least two classes")
         return z, labels
 
-    def _validated_several(self, X: Any, y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    def _validated_several(self, X: Any, y: NDArray[Any]) -> tuple[NDArray[Any], Ints]:
         if not self.several_labels:
             raise InputError(f"{type(self).__name__}: this method needs one label an image; take another, such as KSH")
         z = self._validated(X, ensure_min_samples=2)
@@ -308,7 +308,7 @@ class HashFunction(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Encoder): 
         return z, y.astype(np.int64)
 
     @abstractmethod
-    def _learn(self, z: NDArray[Any], labels: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+    def _learn(self, z: NDArray[Any], labels: Ints) -> dict[str, NDArray[Any]]:
         """The arrays named in `stored`.
 
         Args:

@@ -10,6 +10,7 @@ from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.hashing.base import learned
 from deephash_pipeline.hashing.kernels.bre import Pairs, project_rows, sweep
 from deephash_pipeline.hashing.linear import LinearHashFunction, feature_mean, hyperplanes_through
+from deephash_pipeline.hashing.rows import Floats, Ints
 from deephash_pipeline.retrieval.labels import share_a_label
 
 # Standard deviation of the weights before the first sweep, from the published code.
@@ -67,7 +68,7 @@ class BRE(LinearHashFunction):
     tolerance: NonNegativeFloat = 1.0
     maximum_sweeps: PositiveInt = 1000
 
-    def _learn(self, z: NDArray[Any], labels: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+    def _learn(self, z: NDArray[Any], labels: Ints) -> dict[str, NDArray[Any]]:
         generator = np.random.default_rng(self.random_state)
         rows = np.sort(generator.permutation(len(z))[: self.training_rows])
         centre = feature_mean(z) if self.centre else np.zeros(z.shape[1])
@@ -79,8 +80,8 @@ class BRE(LinearHashFunction):
         return {**hyperplanes_through(centre, directions), "objective": objective}
 
     def _learn_weights(
-        self, kernel: NDArray[np.float64], distances: NDArray[np.float64], generator: np.random.Generator
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
+        self, kernel: Floats, distances: Floats, generator: np.random.Generator
+    ) -> tuple[Ints, Floats, Floats]:
         """Anchors and weights (K, anchors), and the objective's course, from kernel and distances (rows, rows)."""
         rows = len(kernel)
         anchors = _draw_subsets(self.code_length, rows, min(self.anchors, rows), generator)
@@ -101,7 +102,7 @@ class BRE(LinearHashFunction):
         return float(np.vdot(pairs.excess, pairs.excess)) / (4 * self.code_length**2)
 
 
-def _with_unit_length(points: NDArray[np.float64]) -> NDArray[np.float64]:
+def _with_unit_length(points: Floats) -> Floats:
     lengths = np.linalg.norm(points, axis=1, keepdims=True)
     points = points / np.where(lengths > 0, lengths, 1.0)
     if np.allclose(points, points[0]):
@@ -112,7 +113,7 @@ def _with_unit_length(points: NDArray[np.float64]) -> NDArray[np.float64]:
     return points
 
 
-def _distances_of_labels(labels: NDArray[np.int64]) -> NDArray[np.float64]:
+def _distances_of_labels(labels: Ints) -> Floats:
     similar = share_a_label(labels, labels)
     if similar.all():
         raise InputError(
@@ -122,19 +123,19 @@ def _distances_of_labels(labels: NDArray[np.int64]) -> NDArray[np.float64]:
     return (~similar).astype(np.float64)
 
 
-def _distances_of_points(kernel: NDArray[np.float64]) -> NDArray[np.float64]:
+def _distances_of_points(kernel: Floats) -> Floats:
     squares = np.diag(kernel)
-    distances: NDArray[np.float64] = (squares[:, np.newaxis] + squares) / 2 - kernel
+    distances: Floats = (squares[:, np.newaxis] + squares) / 2 - kernel
     distances /= distances.max()
     return distances
 
 
-def _draw_subsets(subsets: int, rows: int, size: int, generator: np.random.Generator) -> NDArray[np.int64]:
+def _draw_subsets(subsets: int, rows: int, size: int, generator: np.random.Generator) -> Ints:
     """Random rows without repetition, int64, shape (subsets, size)."""
     return np.array([generator.choice(rows, size, replace=False) for _ in range(subsets)])
 
 
-def _list_pairs(partners: NDArray[np.int64], bits: NDArray[np.bool_], distances: NDArray[np.float64]) -> Pairs:
+def _list_pairs(partners: Ints, bits: NDArray[np.bool_], distances: Floats) -> Pairs:
     """Pair each row with its partners (rows, count) but itself; bits are (K, rows), distances (rows, rows)."""
     one, other = np.repeat(np.arange(len(partners)), partners.shape[1]), partners.ravel()
     one, other = one[one != other], other[one != other]

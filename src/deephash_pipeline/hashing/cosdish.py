@@ -2,10 +2,10 @@
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 from pydantic import PositiveInt
 
 from deephash_pipeline.hashing.anchors import DiscreteHashFunction, KernelRegression, random_signs
+from deephash_pipeline.hashing.rows import Floats, Ints
 
 
 class COSDISH(DiscreteHashFunction):
@@ -42,9 +42,7 @@ class COSDISH(DiscreteHashFunction):
     alternations: PositiveInt = 3
     columns_per_bit: PositiveInt = 4
 
-    def _learn_codes(
-        self, classes: NDArray[np.float64], regression: KernelRegression, generator: np.random.Generator
-    ) -> NDArray[np.float64]:
+    def _learn_codes(self, classes: Floats, regression: KernelRegression, generator: np.random.Generator) -> Floats:
         codes = random_signs((len(classes), self.code_length), generator)
         columns = min(len(classes), self.columns_per_bit * self.code_length)
         for _ in range(self.rounds):
@@ -55,9 +53,7 @@ class COSDISH(DiscreteHashFunction):
         return codes
 
 
-def solve_rows(
-    codes: NDArray[np.float64], classes: NDArray[np.float64], drawn: NDArray[np.int64]
-) -> NDArray[np.float64]:
+def solve_rows(codes: Floats, classes: Floats, drawn: Ints) -> Floats:
     """B_Gamma = sgn(S_Gamma B_Omega) with balanced S, the old bits where that is zero.
 
     S is never made: its row depends on the class alone, so that the sums are taken once for each class.
@@ -81,9 +77,7 @@ def solve_rows(
     return np.where(outside[:, np.newaxis] & (solved != 0), solved, codes)
 
 
-def solve_columns(
-    codes: NDArray[np.float64], classes: NDArray[np.float64], drawn: NDArray[np.int64]
-) -> NDArray[np.float64]:
+def solve_columns(codes: Floats, classes: Floats, drawn: Ints) -> Floats:
     """Codes of Omega, bit by bit, each at a local minimum of -2 b_Gamma' R_Gamma b - 2 b' R_Omega b.
 
     Args:
@@ -111,9 +105,7 @@ def solve_columns(
 
 
 @njit(cache=True, nogil=True)
-def flip_while_better(
-    bit: NDArray[np.float64], quadratic: NDArray[np.float64], linear: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def flip_while_better(bit: Floats, quadratic: Floats, linear: Floats) -> Floats:
     """Flip single entries of b, in turn, as long as b' R b + c' b rises.
 
     Args:

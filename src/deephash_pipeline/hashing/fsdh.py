@@ -1,14 +1,9 @@
 """FSDH: supervised discrete hashing from labels to codes, all steps in closed form."""
 
-from typing import Annotated
-
 import numpy as np
-from numpy.typing import NDArray
-from pydantic import Field
 
-from deephash_pipeline.hashing.anchors import DiscreteHashFunction, KernelRegression, random_signs, signs
-
-Weight = Annotated[float, Field(ge=0, le=1e6)]
+from deephash_pipeline.hashing.anchors import DiscreteHashFunction, KernelRegression, Weight, random_signs, signs
+from deephash_pipeline.hashing.rows import Floats
 
 TRIES = 100
 """Random starts, of which the first that gives each class a code of its own is taken, or else the one with most."""
@@ -51,21 +46,19 @@ class FSDH(DiscreteHashFunction):
     regression_decay: Weight = 1.0
     fit_weight: Weight = 1e-5
 
-    def _learn_codes(
-        self, classes: NDArray[np.float64], regression: KernelRegression, generator: np.random.Generator
-    ) -> NDArray[np.float64]:
+    def _learn_codes(self, classes: Floats, regression: KernelRegression, generator: np.random.Generator) -> Floats:
         codes = self._start(classes, generator)
         for _ in range(self.rounds):
             of_classes = classes @ self._regress(classes, codes)
             codes = signs(of_classes + self.fit_weight * regression.fitted(codes))
         return codes
 
-    def _regress(self, classes: NDArray[np.float64], codes: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _regress(self, classes: Floats, codes: Floats) -> Floats:
         """W = (Y'Y + lambda I)^-1 Y'B, shape (C, K)."""
         gram = classes.T @ classes + self.regression_decay * np.eye(classes.shape[1])
         return np.asarray(np.linalg.lstsq(gram, classes.T @ codes, rcond=None)[0], np.float64)
 
-    def _start(self, classes: NDArray[np.float64], generator: np.random.Generator) -> NDArray[np.float64]:
+    def _start(self, classes: Floats, generator: np.random.Generator) -> Floats:
         best, most = None, 0
         for _ in range(TRIES):
             codes = random_signs((len(classes), self.code_length), generator)

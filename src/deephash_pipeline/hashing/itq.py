@@ -9,7 +9,7 @@ from pydantic import PositiveInt
 from deephash_pipeline.hashing.base import learned
 from deephash_pipeline.hashing.linear import LinearHashFunction, feature_mean, hyperplanes_through, project
 from deephash_pipeline.hashing.principal_directions import one_direction_per_bit
-from deephash_pipeline.hashing.rows import row_blocks
+from deephash_pipeline.hashing.rows import Floats, Ints, row_blocks
 
 
 class ITQ(LinearHashFunction):
@@ -43,13 +43,17 @@ class ITQ(LinearHashFunction):
     objective_: NDArray[np.float64] = learned("rotations")
     iterations: PositiveInt = 50
 
-    def _learn(self, z: NDArray[Any], labels: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+    def _learn(self, z: NDArray[Any], labels: Ints) -> dict[str, NDArray[Any]]:
         centre = feature_mean(z)
-        directions = one_direction_per_bit(z, centre, self.code_length)
+        directions = self._learn_directions(z, centre, labels)
         rotation, objective = self._learn_rotation(project(z, directions) - centre @ directions)
         return {**hyperplanes_through(centre, directions @ rotation), "objective": objective}
 
-    def _learn_rotation(self, components: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _learn_directions(self, z: NDArray[Any], centre: Floats, labels: Ints) -> Floats:
+        """What is rotated, shape (D, m)."""
+        return one_direction_per_bit(z, centre, self.code_length)
+
+    def _learn_rotation(self, components: Floats) -> tuple[Floats, Floats]:
         """The rotation (m, K) and the objective's course (iterations + 1,), from V, the principal components (n, m).
 
         Of m > K components R has K orthonormal columns, and the objective is that of all m with zeros for m - K bits.
@@ -68,7 +72,7 @@ class ITQ(LinearHashFunction):
         return rotation, np.array(objective)
 
 
-def random_rotation(size: int, random_state: int) -> NDArray[np.float64]:
+def random_rotation(size: int, random_state: int) -> Floats:
     """Draw a rotation, float64, shape (size, size).
 
     Example:
@@ -79,7 +83,7 @@ def random_rotation(size: int, random_state: int) -> NDArray[np.float64]:
     return np.linalg.svd(np.random.default_rng(random_state).standard_normal((size, size)))[0]
 
 
-def _correlate_with_signs(components: NDArray[np.float64], rotation: NDArray[np.float64]) -> NDArray[np.float64]:
+def _correlate_with_signs(components: Floats, rotation: Floats) -> Floats:
     """V' B with B = sgn(V R), shape (m, K), for V of shape (n, m); B exists one block of rows at a time."""
     correlation = np.zeros_like(rotation)
     for rows in row_blocks(components):

@@ -9,9 +9,8 @@ from scipy.linalg import cholesky, solve_triangular
 
 from deephash_pipeline.hashing.anchors import label_matrix
 from deephash_pipeline.hashing.itq import ITQ
-from deephash_pipeline.hashing.linear import feature_mean, hyperplanes_through, project
 from deephash_pipeline.hashing.principal_directions import with_signs_fixed
-from deephash_pipeline.hashing.rows import row_blocks
+from deephash_pipeline.hashing.rows import Floats, Ints, row_blocks
 
 
 class ITQCCA(ITQ):
@@ -45,20 +44,13 @@ class ITQCCA(ITQ):
     several_labels = True
     ridge: Annotated[float, Field(gt=0, le=1)] = 1e-4
 
-    def _learn(self, z: NDArray[Any], labels: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
-        centre = feature_mean(z)
-        directions = self._correlated_directions(z, centre, label_matrix(labels))
-        rotation, objective = self._learn_rotation(project(z, directions) - centre @ directions)
-        return {**hyperplanes_through(centre, directions @ rotation), "objective": objective}
-
-    def _correlated_directions(
-        self, z: NDArray[Any], centre: NDArray[np.float64], classes: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def _learn_directions(self, z: NDArray[Any], centre: Floats, labels: Ints) -> Floats:
         """The directions times their correlations, shape (D, K), zero beyond the last correlation."""
+        classes = label_matrix(labels)
         features, count = z.shape[1], classes.shape[1]
         centred_classes = classes - classes.mean(axis=0)
         added = self.ridge * len(z)
-        of_features: NDArray[np.float64] = added * np.eye(features)
+        of_features: Floats = added * np.eye(features)
         crossed = np.zeros((features, count))
         for rows in row_blocks(z, at_least=2048):
             centred = z[rows] - centre

@@ -10,6 +10,7 @@ from scipy.linalg import eigh
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.hashing.anchors import RIDGE, KernelHashFunction, draw_anchors, signs
+from deephash_pipeline.hashing.rows import Floats, Ints
 from deephash_pipeline.hashing.similarity import LabelSets
 
 # The authors' test: refinement ends once the relaxed agreement changes by no more than this per labelled sample.
@@ -54,14 +55,14 @@ class KSH(KernelHashFunction):
     labelled_samples: Annotated[int, Field(ge=2)] = 2000
     iterations: NonNegativeInt = 500
 
-    def _learn(self, z: NDArray[Any], labels: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+    def _learn(self, z: NDArray[Any], labels: Ints) -> dict[str, NDArray[Any]]:
         generator = np.random.default_rng(self.random_state)
         labelled = draw_in_turn(labels, self.labelled_samples, generator)
         anchors = draw_anchors(z, self.anchors, generator)
         similarity = Similarity(labels[labelled], self.code_length)
         return anchors.arrays(self._learn_projection(anchors.kernels(z[labelled]), similarity))
 
-    def _learn_projection(self, kernels: NDArray[np.float64], similarity: "Similarity") -> NDArray[np.float64]:
+    def _learn_projection(self, kernels: Floats, similarity: "Similarity") -> Floats:
         """The a_b as columns (m, K), from the centred kernels (l, m) of the labelled samples."""
         projection = np.empty((kernels.shape[1], self.code_length))
         for bit in range(self.code_length):
@@ -74,7 +75,7 @@ class KSH(KernelHashFunction):
         return projection
 
 
-def draw_in_turn(labels: NDArray[np.int64], count: int, generator: np.random.Generator) -> NDArray[np.int64]:
+def draw_in_turn(labels: Ints, count: int, generator: np.random.Generator) -> Ints:
     """Draw rows from all classes in turn, the rows of each in random order, until there are `count` or no more.
 
     Where rows have several labels, they are drawn at random.
@@ -126,7 +127,7 @@ class Similarity:
         array([ 2.,  2., -2.])
     """
 
-    def __init__(self, labels: NDArray[np.int64], code_length: int) -> None:
+    def __init__(self, labels: Ints, code_length: int) -> None:
         if labels.ndim == 2:
             sets = LabelSets.of(labels)
             eigenvalues, eigenvectors = eigh(2.0 * sets.similar - 1)
@@ -138,22 +139,22 @@ class Similarity:
             self.weights = code_length * np.append(np.full(of_class.shape[1], 2.0), -1.0)
         self.factors_transposed = self.factors.T.copy()
 
-    def multiply(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    def multiply(self, values: Floats) -> Floats:
         """S v for values v of shape (l,)."""
         return weighted_sum(self.weights * weighted_sum(values, self.factors), self.factors_transposed)
 
-    def agreement(self, values: NDArray[np.float64]) -> float:
+    def agreement(self, values: Floats) -> float:
         """The quadratic form v' S v for values v of shape (l,)."""
         return float(self.weights @ weighted_sum(values, self.factors) ** 2)
 
-    def deflate(self, bit: NDArray[np.float64]) -> None:
+    def deflate(self, bit: Floats) -> None:
         """Subtract y y' for a bit y of values 1 and -1, shape (l,)."""
         self.factors = np.column_stack([self.factors, bit])
         self.factors_transposed = np.vstack([self.factors_transposed, bit])
         self.weights = np.append(self.weights, -1.0)
 
 
-def spectral_start(kernels: NDArray[np.float64], similarity: Similarity) -> NDArray[np.float64]:
+def spectral_start(kernels: Floats, similarity: Similarity) -> Floats:
     """The a that maximises a' Kl' S Kl a where a' Kl' Kl a = l: the top solution of a generalized eigenproblem.
 
     Args:
@@ -170,9 +171,7 @@ def spectral_start(kernels: NDArray[np.float64], similarity: Similarity) -> NDAr
     return np.asarray(np.sqrt(len(kernels)) * directions[:, 0])
 
 
-def refine(
-    start: NDArray[np.float64], kernels: NDArray[np.float64], similarity: Similarity, iterations: int
-) -> NDArray[np.float64]:
+def refine(start: Floats, kernels: Floats, similarity: Similarity, iterations: int) -> Floats:
     """Climb the relaxed agreement phi' S phi, phi = 2 / (1 + exp(-Kl a)) - 1 = tanh(Kl a / 2).
 
     Nesterov's accelerated gradient: each step goes uphill from a point ahead of the last one and is halved, for good,
@@ -189,11 +188,11 @@ def refine(
     """
     anchors, kernels_transposed = len(start), kernels.T.copy()
 
-    def with_projections(coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
+    def with_projections(coefficients: Floats) -> Floats:
         # a and Kl a in one vector: what is linear in a moves both, without another product with Kl.
         return np.concatenate([coefficients, weighted_sum(coefficients, kernels_transposed)])
 
-    def relax(point: NDArray[np.float64]) -> NDArray[np.float64]:
+    def relax(point: Floats) -> Floats:
         return np.tanh(point[anchors:] / 2)
 
     point = ahead = with_projections(start)
@@ -216,7 +215,7 @@ def refine(
 
 
 @njit(cache=True, nogil=True)
-def weighted_sum(weights: NDArray[np.float64], rows: NDArray[np.float64]) -> NDArray[np.float64]:
+def weighted_sum(weights: Floats, rows: Floats) -> Floats:
     """The product weights @ rows, shape (columns,), for weights (n,) and rows (n, columns).
 
     As fast as BLAS on one core. BLAS would share even so small a product among all cores, ten thousands of times in a

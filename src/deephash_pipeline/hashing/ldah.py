@@ -11,6 +11,7 @@ from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.hashing.base import learned
 from deephash_pipeline.hashing.linear import LinearHashFunction, feature_mean, project
 from deephash_pipeline.hashing.principal_directions import COVARIANCE_ROWS, principal_directions
+from deephash_pipeline.hashing.rows import Floats, Ints
 from deephash_pipeline.hashing.similarity import PartnerSampler
 
 # Share of the mean second moment that is added to every direction.
@@ -62,7 +63,7 @@ class LDAH(LinearHashFunction):
     negative_pairs: Count = 100_000
     principal_components: PositiveInt = 1024
 
-    def _learn(self, z: NDArray[Any], labels: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+    def _learn(self, z: NDArray[Any], labels: Ints) -> dict[str, NDArray[Any]]:
         generator = np.random.default_rng(self.random_state)
         positive, negative = draw_pairs(labels, self.positive_pairs, self.negative_pairs, generator)
         principal = principal_directions(z, feature_mean(z), self.principal_components)
@@ -79,24 +80,21 @@ class LDAH(LinearHashFunction):
         threshold = [best_threshold(bit[positive], bit[negative]) for bit in projected.T]
         return {"projection": projection, "threshold": np.array(threshold), "eigenvalue": eigenvalue}
 
-    def _learn_discriminants(
-        self, components: NDArray[np.float64], positive: NDArray[np.int64], negative: NDArray[np.int64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _learn_discriminants(self, components: Floats, positive: Ints, negative: Ints) -> tuple[Floats, Floats]:
         """The K smallest lambda, ascending, and their v as columns, for features given as components (n, m)."""
         moment_positive = _second_moment(components, positive)
         moment_negative = _second_moment(components, negative)
         # On both sides: a direction without variance then has lambda = 1, where a ridge on S_N alone would make it 0,
         # the best of all.
         ridge = RIDGE * np.trace(moment_negative) / len(moment_negative) * np.eye(len(moment_negative))
-        eigenvalue, discriminants = eigh(
-            moment_positive + ridge, moment_negative + ridge, subset_by_index=(0, self.code_length - 1)
-        )
+        wanted = (0, self.code_length - 1)
+        eigenvalue, discriminants = eigh(moment_positive + ridge, moment_negative + ridge, subset_by_index=wanted)
         return eigenvalue, discriminants
 
 
 def draw_pairs(
-    labels: NDArray[np.int64], positive_pairs: int, negative_pairs: int, generator: np.random.Generator
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    labels: Ints, positive_pairs: int, negative_pairs: int, generator: np.random.Generator
+) -> tuple[Ints, Ints]:
     """Draw pairs of rows of one class, and pairs of rows of two classes, with replacement.
 
     Args:
@@ -119,7 +117,13 @@ def draw_pairs(
         [0, 0, 0]
     """
     if labels.ndim == 2:
-        return _draw_pairs_of_several(PartnerSampler(labels), positive_pairs, negative_pairs, generator)
+        sampler, drawn = PartnerSampler(labels), []
+        # Of similar pairs a few may be a row with itself.
+        for similar, pairs in ((True, positive_pairs), (False, negative_pairs)):
+            partners = sampler.partners_of_rows()[int(similar)]
+            first = generator.choice(len(partners), pairs, p=partners / partners.sum())
+            drawn.append(np.stack([first, sampler.draw(first, similar, generator)], axis=1))
+        return drawn[0], drawn[1]
     sizes = np.unique(labels, return_counts=True)[1]
     if sizes.max() == 1:
         raise InputError("y names each class once, so no pair is positive: give several images of a class")
@@ -127,7 +131,7 @@ def draw_pairs(
     by_class = np.argsort(labels, kind="stable")
     size, start = np.repeat(sizes, sizes), np.repeat(np.cumsum(sizes) - sizes, sizes)
 
-    def draw(pairs: int, partners: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def draw(pairs: int, partners: Ints) -> tuple[Ints, Ints]:
         first = generator.choice(len(labels), pairs, p=partners / partners.sum())
         return first, generator.integers(partners[first])
 
@@ -140,19 +144,7 @@ def draw_pairs(
     return by_class[positive], by_class[negative]
 
 
-def _draw_pairs_of_several(
-    sampler: PartnerSampler, positive_pairs: int, negative_pairs: int, generator: np.random.Generator
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Draw similar and dissimilar pairs of rows with several labels; of the former, a few may be a row with itself."""
-    drawn = []
-    for similar, pairs in ((True, positive_pairs), (False, negative_pairs)):
-        partners = sampler.partners_of_rows()[int(similar)]
-        first = generator.choice(len(partners), pairs, p=partners / partners.sum())
-        drawn.append(np.stack([first, sampler.draw(first, similar, generator)], axis=1))
-    return drawn[0], drawn[1]
-
-
-def best_threshold(positive: NDArray[np.float64], negative: NDArray[np.float64]) -> float:
+def best_threshold(positive: Floats, negative: Floats) -> float:
     """The threshold t of one bit, 1[y >= t], that treats the fewest pairs wrongly.
 
     Wrong are a positive pair whose two bits differ and a negative pair whose bits agree. The sum of both shares is
@@ -182,9 +174,9 @@ def best_threshold(positive: NDArray[np.float64], negative: NDArray[np.float64])
     return float((below + projections[best]) / 2)
 
 
-def _second_moment(components: NDArray[np.float64], pairs: NDArray[np.int64]) -> NDArray[np.float64]:
+def _second_moment(components: Floats, pairs: Ints) -> Floats:
     """Mean of (x - x')(x - x')' over pairs of rows of `components` (n, m), shape (m, m)."""
-    total: NDArray[np.float64] = np.zeros((components.shape[1], components.shape[1]))
+    total: Floats = np.zeros((components.shape[1], components.shape[1]))
     for block in np.array_split(pairs, -(-len(pairs) // COVARIANCE_ROWS)):
         differences = components[block[:, 0]] - components[block[:, 1]]
         total += differences.T @ differences

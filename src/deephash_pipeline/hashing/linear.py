@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deephash_pipeline.hashing.base import Encoder, HashFunction, doubles, learned
-from deephash_pipeline.hashing.rows import row_blocks
+from deephash_pipeline.hashing.rows import Floats, row_blocks
 
 
 class LinearEncoder(Encoder):
@@ -43,7 +43,7 @@ class LinearHashFunction(HashFunction, LinearEncoder):
     """
 
 
-def hyperplanes_through(centre: NDArray[np.float64], directions: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
+def hyperplanes_through(centre: Floats, directions: Floats) -> dict[str, NDArray[Any]]:
     """The arrays of a linear encoder with bit k = 1 if and only if (z - centre) . directions[:, k] >= 0.
 
     Args:
@@ -63,21 +63,21 @@ def hyperplanes_through(centre: NDArray[np.float64], directions: NDArray[np.floa
     return {"projection": projection, "threshold": centre @ projection.astype(np.float64)}
 
 
-def feature_mean(z: NDArray[Any]) -> NDArray[np.float64]:
+def feature_mean(z: NDArray[Any]) -> Floats:
     """Mean of the rows of `z` (n, D), summed in float64, shape (D,).
 
     Example:
         >>> feature_mean(np.array([[1.0, 2.0], [3.0, 6.0]], dtype=np.float32))
         array([2., 4.])
     """
-    total: NDArray[np.float64] = np.zeros(z.shape[1])
+    total: Floats = np.zeros(z.shape[1])
     for rows in row_blocks(z):
         total += z[rows].sum(axis=0, dtype=np.float64)
     total /= z.shape[0]
     return total
 
 
-def project(z: NDArray[Any], directions: NDArray[np.float64]) -> NDArray[np.float64]:
+def project(z: NDArray[Any], directions: Floats) -> Floats:
     """The product z . directions in float64, shape (n, K), without a float64 copy of all of `z` (n, D).
 
     Example:

@@ -11,9 +11,9 @@ from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.hashing.base import HashFunction, doubles, learned
 from deephash_pipeline.hashing.linear import feature_mean, project
 from deephash_pipeline.hashing.principal_directions import principal_directions
-from deephash_pipeline.hashing.rows import row_blocks
+from deephash_pipeline.hashing.rows import Floats, Ints, row_blocks
 
-Layer = tuple[NDArray[np.float64], NDArray[np.float64]]
+Layer = tuple[Floats, Floats]
 """Weights (units below, units) and bias (units,)."""
 
 AUTHORS_HIDDEN_LAYERS = {16: (60, 30), 32: (80, 50), 256: (100, 80)}
@@ -23,8 +23,8 @@ AUTHORS_HIDDEN_LAYERS = {16: (60, 30), 32: (80, 50), 256: (100, 80)}
 class _Classes(NamedTuple):
     """Labels as 0..C-1 (n,), the number of rows of each class (C,), and of ordered pairs of one class and of two."""
 
-    labels: NDArray[np.int64]
-    sizes: NDArray[np.int64]
+    labels: Ints
+    sizes: Ints
     similar_pairs: float
     dissimilar_pairs: float
 
@@ -84,7 +84,7 @@ class LiongSDH(HashFunction):
     decay: NonNegativeFloat = 0.001
     iterations: PositiveInt = 100
 
-    def _learn(self, z: NDArray[Any], labels: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+    def _learn(self, z: NDArray[Any], labels: Ints) -> dict[str, NDArray[Any]]:
         classes = _classes(labels)
         centre = feature_mean(z)
         layers = self._initial_layers(z, centre)
@@ -96,7 +96,7 @@ class LiongSDH(HashFunction):
         start = _flatten(layers)
         shapes = [weights.shape for weights, _ in layers]
 
-        def objective(flat: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        def objective(flat: Floats) -> tuple[float, Floats]:
             value, gradient = self._objective(_unflatten(flat, shapes), inputs, classes)
             return value, _flatten(gradient)
 
@@ -109,7 +109,7 @@ class LiongSDH(HashFunction):
             arrays |= {f"weights_{place}": weights, f"bias_{place}": bias}
         return arrays
 
-    def _initial_layers(self, z: NDArray[Any], centre: NDArray[np.float64]) -> list[Layer]:
+    def _initial_layers(self, z: NDArray[Any], centre: Floats) -> list[Layer]:
         hidden = self.hidden_layers or next(
             units for longest, units in AUTHORS_HIDDEN_LAYERS.items() if self.code_length <= longest
         )
@@ -154,7 +154,7 @@ class LiongSDH(HashFunction):
         return hidden @ third[0] + third[1]
 
 
-def _classes(labels: NDArray[np.int64]) -> _Classes:
+def _classes(labels: Ints) -> _Classes:
     sizes = np.bincount(labels)
     similar = float(np.sum(sizes.astype(np.float64) ** 2))
     return _Classes(labels, sizes, similar, float(len(labels)) ** 2 - similar)
@@ -187,16 +187,12 @@ def _spread(
     return value, gradient
 
 
-def _flatten(layers: list[Layer]) -> NDArray[np.float64]:
+def _flatten(layers: list[Layer]) -> Floats:
     return np.concatenate([part.ravel() for layer in layers for part in layer]).astype(np.float64)
 
 
-def _unflatten(flat: NDArray[np.float64], shapes: list[tuple[int, int]]) -> list[Layer]:
-    layers: list[Layer] = []
-    start = 0
-    for rows, columns in shapes:
-        weights = flat[start : start + rows * columns].reshape(rows, columns)
-        start += rows * columns
-        layers.append((weights, flat[start : start + columns]))
-        start += columns
-    return layers
+def _unflatten(flat: Floats, shapes: list[tuple[int, int]]) -> list[Layer]:
+    sizes = [size for rows, columns in shapes for size in (rows * columns, columns)]
+    parts = np.split(flat, np.cumsum(sizes)[:-1])
+    layers = zip(parts[::2], parts[1::2], shapes, strict=True)
+    return [(weights.reshape(shape), bias) for weights, bias, shape in layers]

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from deephash_pipeline.hashing.rows import Ints
 from deephash_pipeline.hashing.sign import Sign
 
 
@@ -23,5 +24,5 @@ class Median(Sign):
     display_name = "Medians of features"
     reference = "Zhang, Wang, Cai & Lu, Self-taught hashing for fast similarity search, SIGIR 2010"
 
-    def _learn(self, z: NDArray[Any], labels: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+    def _learn(self, z: NDArray[Any], labels: Ints) -> dict[str, NDArray[Any]]:
         return {"threshold": np.median(z, axis=0)}

@@ -9,13 +9,8 @@ from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.hashing.base import learned
 from deephash_pipeline.hashing.kernels.mlh import Features, Step, Weights, descend
-from deephash_pipeline.hashing.linear import (
-    LinearHashFunction,
-    feature_mean,
-    hyperplanes_through,
-    project,
-)
-from deephash_pipeline.hashing.rows import row_blocks
+from deephash_pipeline.hashing.linear import LinearHashFunction, feature_mean, hyperplanes_through, project
+from deephash_pipeline.hashing.rows import Floats, Ints, row_blocks
 from deephash_pipeline.hashing.similarity import PartnerSampler
 
 # These constants are the authors'. Standard deviations of the weights of bits that start, and that start anew:
@@ -84,7 +79,7 @@ class MLH(LinearHashFunction):
     stages: PositiveInt = 80
     batches_per_stage: PositiveInt = 500
 
-    def _learn(self, z: NDArray[Any], labels: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+    def _learn(self, z: NDArray[Any], labels: Ints) -> dict[str, NDArray[Any]]:
         sampler = _PairSamplerOfSeveral(labels) if labels.ndim == 2 else _PairSampler(labels)
         features = _scaled(z)
         generator = np.random.default_rng(self.random_state)
@@ -101,7 +96,7 @@ class MLH(LinearHashFunction):
         sampler: "_PairSampler | _PairSamplerOfSeveral",
         weights: Weights,
         generator: np.random.Generator,
-    ) -> NDArray[np.float64]:
+    ) -> Floats:
         """Learn the weights, zeros at first; return the objective's course (stages,)."""
         similar = np.arange(self.batch_size) < round(self.similar_share * self.batch_size)
         losses_of_pairs = self._losses()[similar.astype(np.intp)]
@@ -140,12 +135,12 @@ class MLH(LinearHashFunction):
 class _PairSampler:
     """Draws pairs of rows of equal or different labels (n,), of at least two classes."""
 
-    def __init__(self, labels: NDArray[np.int64]) -> None:
+    def __init__(self, labels: Ints) -> None:
         _, self._class_of_row, self._sizes = np.unique(labels, return_inverse=True, return_counts=True)
         self._rows_by_class = np.argsort(self._class_of_row, kind="stable")
         self._starts = np.cumsum(self._sizes) - self._sizes
 
-    def draw(self, similar: NDArray[np.bool_], generator: np.random.Generator) -> NDArray[np.int64]:
+    def draw(self, similar: NDArray[np.bool_], generator: np.random.Generator) -> Ints:
         """Rows of pairs of the kinds given, (..., 2): each row about as often, its partner any of its kind."""
         rows = len(self._class_of_row)
         first = np.concatenate([generator.permutation(rows) for _ in range(-(-similar.size // rows))])
@@ -160,11 +155,11 @@ class _PairSampler:
 class _PairSamplerOfSeveral:
     """The same for rows with several labels (n, classes); a row without a partner of a kind is passed over."""
 
-    def __init__(self, labels: NDArray[np.int64]) -> None:
+    def __init__(self, labels: Ints) -> None:
         self._sampler = PartnerSampler(labels)
         self._with_partners = [np.flatnonzero(partners) for partners in self._sampler.partners_of_rows()]
 
-    def draw(self, similar: NDArray[np.bool_], generator: np.random.Generator) -> NDArray[np.int64]:
+    def draw(self, similar: NDArray[np.bool_], generator: np.random.Generator) -> Ints:
         """Rows of pairs of the kinds given, (..., 2)."""
         pairs = np.empty((*similar.shape, 2), dtype=np.int64)
         for kind, rows in enumerate(self._with_partners):

@@ -2,12 +2,12 @@
 
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from deephash_pipeline.hashing.itq import random_rotation
 from deephash_pipeline.hashing.linear import LinearHashFunction, feature_mean, hyperplanes_through
 from deephash_pipeline.hashing.principal_directions import one_direction_per_bit
+from deephash_pipeline.hashing.rows import Ints
 
 
 class PCARotation(LinearHashFunction):
@@ -27,7 +27,7 @@ class PCARotation(LinearHashFunction):
     display_name = "PCA-RR"
     reference = "Jegou, Douze, Schmid & Perez, Aggregating local descriptors into a compact representation, CVPR 2010"
 
-    def _learn(self, z: NDArray[Any], labels: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+    def _learn(self, z: NDArray[Any], labels: Ints) -> dict[str, NDArray[Any]]:
         centre = feature_mean(z)
         directions = one_direction_per_bit(z, centre, self.code_length)
         return hyperplanes_through(centre, directions @ random_rotation(self.code_length, self.random_state))

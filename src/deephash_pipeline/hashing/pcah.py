@@ -2,11 +2,11 @@
 
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from deephash_pipeline.hashing.linear import LinearHashFunction, feature_mean, hyperplanes_through
 from deephash_pipeline.hashing.principal_directions import one_direction_per_bit
+from deephash_pipeline.hashing.rows import Ints
 
 
 class PCAH(LinearHashFunction):
@@ -25,6 +25,6 @@ class PCAH(LinearHashFunction):
     display_name = "PCAH"
     reference = "Gong & Lazebnik, Iterative quantization: a procrustean approach to learning binary codes, CVPR 2011"
 
-    def _learn(self, z: NDArray[Any], labels: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+    def _learn(self, z: NDArray[Any], labels: Ints) -> dict[str, NDArray[Any]]:
         centre = feature_mean(z)
         return hyperplanes_through(centre, one_direction_per_bit(z, centre, self.code_length))

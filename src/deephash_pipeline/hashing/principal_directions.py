@@ -7,13 +7,13 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.hashing.rows import require_different_rows, row_blocks
+from deephash_pipeline.hashing.rows import Floats, require_different_rows, row_blocks
 
 # With fewer rows per update, passes over the D x D matrix (0.7 GB at D = 9,216) would cost more than the products.
 COVARIANCE_ROWS = 2048
 
 
-def principal_directions(z: NDArray[Any], centre: NDArray[np.float64], at_most: int) -> NDArray[np.float64]:
+def principal_directions(z: NDArray[Any], centre: Floats, at_most: int) -> Floats:
     """Orthonormal directions of largest variance, the largest first.
 
     Directions along which `z` varies by no more than rounding are left out: a bit read off such a direction is noise.
@@ -48,7 +48,7 @@ def principal_directions(z: NDArray[Any], centre: NDArray[np.float64], at_most: 
     return with_signs_fixed(directions)
 
 
-def with_signs_fixed(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
+def with_signs_fixed(vectors: Floats) -> Floats:
     """Columns (m, k) with the largest component of each positive: an eigenvector's sign is open, machines are to agree.
 
     Example:
@@ -59,9 +59,7 @@ def with_signs_fixed(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(vectors * np.where(leading < 0, -1.0, 1.0))
 
 
-def one_direction_per_bit(
-    z: NDArray[Any], centre: NDArray[np.float64], code_length: int, at_most: int | None = None
-) -> NDArray[np.float64]:
+def one_direction_per_bit(z: NDArray[Any], centre: Floats, code_length: int, at_most: int | None = None) -> Floats:
     """The `code_length` leading principal directions, shape (D, code_length), or up to `at_most` of them.
 
     Args:
@@ -85,9 +83,9 @@ def one_direction_per_bit(
     return directions
 
 
-def scatter(z: NDArray[Any], centre: NDArray[np.float64]) -> NDArray[np.float64]:
+def scatter(z: NDArray[Any], centre: Floats) -> Floats:
     """Sum over the rows of `z` of (z - centre)(z - centre)', in float64."""
-    total: NDArray[np.float64] = np.zeros((z.shape[1], z.shape[1]))
+    total: Floats = np.zeros((z.shape[1], z.shape[1]))
     for rows in row_blocks(z, at_least=COVARIANCE_ROWS):
         centred = z[rows] - centre
         total += centred.T @ centred

@@ -20,7 +20,7 @@ HASH_FUNCTIONS: Registry[type[HashFunction]] = Registry(
         "mlh": ".mlh:MLH",
         "ksh": ".ksh:KSH",
         "liong_sdh": ".liong_sdh:LiongSDH",
-        "lsh_centred": ".lsh_centred:CentredLSH",
+        "lsh_centred": ".lsh:CentredLSH",
         "agh": ".agh:AGH",
         "sph": ".sph:SphericalHashing",
         "itq_cca": ".itq_cca:ITQCCA",

@@ -1,9 +1,9 @@
 """A random rotation: hyperplanes at right angles."""
 
 import numpy as np
-from numpy.typing import NDArray
 
-from deephash_pipeline.hashing.lsh_centred import CentredLSH
+from deephash_pipeline.hashing.lsh import CentredLSH
+from deephash_pipeline.hashing.rows import Floats
 
 
 class RandomRotation(CentredLSH):
@@ -26,7 +26,7 @@ class RandomRotation(CentredLSH):
     display_name = "Random rotation"
     reference = "Ji, Li, Yan, Zhang & Tian, Super-bit locality-sensitive hashing, NIPS 2012"
 
-    def _draw_directions(self, features: int) -> NDArray[np.float64]:
+    def _draw_directions(self, features: int) -> Floats:
         # Gram-Schmidt leaves the first directions as they are, so a shorter code is a prefix of a longer one.
         drawn = super()._draw_directions(features)
         starts = range(0, self.code_length, features)

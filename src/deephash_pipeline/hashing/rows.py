@@ -1,11 +1,16 @@
 """Rows of features: read a block at a time, and refused where they do not differ."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeAlias
 
+import numpy as np
 from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
+
+# Arrays of whose shapes docstrings tell.
+Floats: TypeAlias = NDArray[np.float64]
+Ints: TypeAlias = NDArray[np.int64]
 
 # 4 MiB of float64, so that a block and its projections stay near the processor however many rows there are.
 VALUES_PER_BLOCK = 2**19

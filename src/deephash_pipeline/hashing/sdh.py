@@ -1,14 +1,9 @@
 """SDH: codes from which a linear classifier reads the class, learned bit by bit as discrete variables."""
 
-from typing import Annotated
-
 import numpy as np
-from numpy.typing import NDArray
-from pydantic import Field
 
-from deephash_pipeline.hashing.anchors import DiscreteHashFunction, KernelRegression, random_signs, signs
-
-Weight = Annotated[float, Field(ge=0, le=1e6)]
+from deephash_pipeline.hashing.anchors import DiscreteHashFunction, KernelRegression, Weight, random_signs, signs
+from deephash_pipeline.hashing.rows import Floats
 
 MOST_PASSES = 10
 """Passes over the bits of a round, which end earlier where one changes nothing; the authors' number."""
@@ -49,9 +44,7 @@ class SDH(DiscreteHashFunction):
     classifier_decay: Weight = 1.0
     fit_weight: Weight = 1e-5
 
-    def _learn_codes(
-        self, classes: NDArray[np.float64], regression: KernelRegression, generator: np.random.Generator
-    ) -> NDArray[np.float64]:
+    def _learn_codes(self, classes: Floats, regression: KernelRegression, generator: np.random.Generator) -> Floats:
         codes = random_signs((len(classes), self.code_length), generator)
         for _ in range(self.rounds):
             gram = codes.T @ codes + self.classifier_decay * np.eye(self.code_length)
@@ -61,9 +54,7 @@ class SDH(DiscreteHashFunction):
         return codes
 
 
-def solve_bits(
-    codes: NDArray[np.float64], target: NDArray[np.float64], classifier: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def solve_bits(codes: Floats, target: Floats, classifier: Floats) -> Floats:
     """The B that minimises ||Y - B W||^2 + nu ||B - phi P||^2 in each bit, by discrete cyclic coordinate descent.
 
     Args:

@@ -10,6 +10,7 @@ from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.hashing.base import HashFunction, doubles, learned
 from deephash_pipeline.hashing.linear import feature_mean, project
 from deephash_pipeline.hashing.principal_directions import principal_directions
+from deephash_pipeline.hashing.rows import Floats, Ints
 
 
 class SpectralHashing(HashFunction):
@@ -44,14 +45,14 @@ class SpectralHashing(HashFunction):
     axis_: NDArray[np.int64] = learned("code_length")
     frequency_: NDArray[np.float64] = learned("code_length")
 
-    def _learn(self, z: NDArray[Any], labels: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+    def _learn(self, z: NDArray[Any], labels: Ints) -> dict[str, NDArray[Any]]:
         directions = principal_directions(z, feature_mean(z), self.code_length).astype(np.float32)
         projected = project(z, directions.astype(np.float64))
         origin = projected.min(axis=0)
         axis, frequency = self._choose_modes(projected.max(axis=0) - origin)
         return {"directions": directions, "origin": origin, "axis": axis, "frequency": frequency}
 
-    def _choose_modes(self, ranges: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def _choose_modes(self, ranges: Floats) -> tuple[Ints, Floats]:
         """Axes (K,) and frequencies (K,) of the K slowest waves, given the ranges (axes,) of the projections."""
         # The longest axis alone has K modes; no mode of a shorter one above its share of K can be among the K slowest.
         modes_per_axis = np.ceil((self.code_length + 1) * ranges / ranges.max()).astype(np.int64) - 1

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.hashing.base import HashFunction, doubles, learned
+from deephash_pipeline.hashing.rows import Ints
 
 
 class Sign(HashFunction):
@@ -35,7 +36,7 @@ class Sign(HashFunction):
     )
     threshold_: NDArray[np.float64] = learned("features")
 
-    def _learn(self, z: NDArray[Any], labels: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+    def _learn(self, z: NDArray[Any], labels: Ints) -> dict[str, NDArray[Any]]:
         # The smallest number: after a ReLU a feature is often 0, which says no more than a negative one.
         return {"threshold": np.full(z.shape[1], np.finfo(np.float64).tiny)}
 

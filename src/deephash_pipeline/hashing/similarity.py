@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.hashing.rows import Ints
 from deephash_pipeline.retrieval.labels import share_a_label
 
 
@@ -22,11 +23,11 @@ class LabelSets(NamedTuple):
         (array([0, 1, 0]), [[True, True], [True, True]])
     """
 
-    of_row: NDArray[np.int64]
+    of_row: Ints
     similar: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, labels: NDArray[np.int64]) -> "LabelSets":
+    def of(cls, labels: Ints) -> "LabelSets":
         """Find those of multi-hot labels (n, classes)."""
         sets, of_row = np.unique(labels, axis=0, return_inverse=True)
         return cls(of_row.reshape(-1), share_a_label(sets, sets))
@@ -53,7 +54,7 @@ class PartnerSampler:
         array([2])
     """
 
-    def __init__(self, labels: NDArray[np.int64]) -> None:
+    def __init__(self, labels: Ints) -> None:
         sets = LabelSets.of(labels)
         self.set_of_row = sets.of_row
         sizes = np.bincount(sets.of_row)
@@ -65,11 +66,11 @@ class PartnerSampler:
         if not partners.any(axis=1).all():
             raise InputError("y makes all pairs of rows similar, or none: give images that share labels and others")
 
-    def partners_of_rows(self) -> NDArray[np.int64]:
+    def partners_of_rows(self) -> Ints:
         """How many partners of each kind every row has, (2, n): dissimilar ones, and similar ones with itself."""
         return np.asarray(self._totals[:, self.set_of_row, -1])
 
-    def draw(self, first: NDArray[np.int64], similar: bool, generator: np.random.Generator) -> NDArray[np.int64]:
+    def draw(self, first: Ints, similar: bool, generator: np.random.Generator) -> Ints:
         """Draw a partner of one kind for each of some rows (pairs,), which must have one; a row may be its own."""
         totals = self._totals[int(similar)]
         of_first = self.set_of_row[first]

@@ -8,7 +8,7 @@ from pydantic import Field, PositiveInt
 
 from deephash_pipeline.hashing.anchors import squared_distances
 from deephash_pipeline.hashing.base import HashFunction, doubles, learned
-from deephash_pipeline.hashing.rows import require_different_rows
+from deephash_pipeline.hashing.rows import Floats, Ints, require_different_rows
 
 # The authors' tolerances, as shares of n/4: mean deviation of the overlaps from it, and their standard deviation.
 MEAN_TOLERANCE, SPREAD_TOLERANCE = 0.1, 0.15
@@ -53,7 +53,7 @@ class SphericalHashing(HashFunction):
     samples: Annotated[int, Field(ge=2)] = 10_000
     iterations: PositiveInt = 100
 
-    def _learn(self, z: NDArray[Any], labels: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+    def _learn(self, z: NDArray[Any], labels: Ints) -> dict[str, NDArray[Any]]:
         require_different_rows(z, "distances")
         generator = np.random.default_rng(self.random_state)
         drawn = np.sort(generator.choice(len(z), min(self.samples, len(z)), replace=False))
@@ -74,7 +74,7 @@ class SphericalHashing(HashFunction):
         return squared_radii - squared_distances(z, self.centres_, xp)
 
 
-def balls(rows: NDArray[np.float64], centres: NDArray[np.float64]) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+def balls(rows: Floats, centres: Floats) -> tuple[NDArray[np.bool_], Floats]:
     """Which of the rows (n, D) lie in each ball of median radius, (n, K), and the squared radii (K,).
 
     Centres count as they are stored, rounded to float32.
@@ -90,7 +90,7 @@ def balls(rows: NDArray[np.float64], centres: NDArray[np.float64]) -> tuple[NDAr
     return distances <= squared_radii, squared_radii
 
 
-def is_balanced(overlap: NDArray[np.float64], rows: int) -> bool:
+def is_balanced(overlap: Floats, rows: int) -> bool:
     """Whether the rows that two balls share, (K, K), are near a quarter of all.
 
     Example:
@@ -105,7 +105,7 @@ def is_balanced(overlap: NDArray[np.float64], rows: int) -> bool:
     return bool(near and pairs.std() <= SPREAD_TOLERANCE * quarter)
 
 
-def moved(centres: NDArray[np.float64], overlap: NDArray[np.float64], rows: int) -> NDArray[np.float64]:
+def moved(centres: Floats, overlap: Floats, rows: int) -> Floats:
     """Centres (K, D) after a step apart where their balls' overlap (K, K) is above a quarter of the rows."""
     force = (overlap - rows / 4) / (rows / 4) / 2
     np.fill_diagonal(force, 0.0)

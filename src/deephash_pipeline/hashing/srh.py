@@ -11,7 +11,7 @@ from scipy.sparse import csr_array, diags_array
 from deephash_pipeline.hashing.itq import ITQ
 from deephash_pipeline.hashing.linear import feature_mean, hyperplanes_through, project
 from deephash_pipeline.hashing.principal_directions import one_direction_per_bit, scatter, with_signs_fixed
-from deephash_pipeline.hashing.rows import require_different_rows, row_blocks
+from deephash_pipeline.hashing.rows import Floats, Ints, require_different_rows, row_blocks
 
 FEWEST = 500
 """Rows below which a graph without labels says less than variance does: measured."""
@@ -57,18 +57,18 @@ class SRH(ITQ):
     rounds: NonNegativeInt = 3
     supervised: bool = False
 
-    def _validated_training_set(self, X: Any, y: Any) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    def _validated_training_set(self, X: Any, y: Any) -> tuple[NDArray[Any], Ints]:
         z, labels = super()._validated_training_set(X, y)
         return z, labels - int(len(labels) > 0 and np.any(np.asarray(y) == -1))
 
-    def _learn(self, z: NDArray[Any], labels: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+    def _learn(self, z: NDArray[Any], labels: Ints) -> dict[str, NDArray[Any]]:
         if not len(labels):
             if len(z) < FEWEST:
                 return super()._learn(z, labels)
             labels = np.full(len(z), -1)
         require_different_rows(z, "direction of variance")
         centre = feature_mean(z)
-        rows = unit_rows(z - centre)
+        rows = np.concatenate([unit_rows(z[block] - centre) for block in row_blocks(z)])
         moment = scatter(rows, np.zeros(rows.shape[1]))
         smooth = neighbour_graph(rows, self.neighbours, labels).smoothness(rows)
         for _ in range(self.rounds):
@@ -95,10 +95,10 @@ class Graph(NamedTuple):
     neighbours: csr_array
     members: csr_array
 
-    def smoothness(self, rows: NDArray[np.float32]) -> NDArray[np.float64]:
+    def smoothness(self, rows: NDArray[np.float32]) -> Floats:
         """Compute t'Wt of rows t (n, D), shape (D, D)."""
         of_classes = (self.members.T @ rows).astype(np.float64)
-        total: NDArray[np.float64] = of_classes.T @ of_classes
+        total: Floats = of_classes.T @ of_classes
         for block in row_blocks(rows, at_least=AT_LEAST):
             total += rows[block].astype(np.float64).T @ (self.neighbours[block] @ rows)
         return (total + total.T) / 2
@@ -110,12 +110,12 @@ def unit_rows(rows: NDArray[Any]) -> NDArray[np.float32]:
     return np.asarray(rows / np.where(lengths > 0, lengths, 1), dtype=np.float32)
 
 
-def embed(rows: NDArray[np.float32], embedding: NDArray[np.float64]) -> NDArray[np.float32]:
+def embed(rows: NDArray[np.float32], embedding: Floats) -> NDArray[np.float32]:
     """Rows (n, D) times an embedding (D, m), divided by their lengths."""
     return np.concatenate([unit_rows(rows[block] @ embedding) for block in row_blocks(rows)])
 
 
-def neighbour_graph(rows: NDArray[np.float32], neighbours: int, labels: NDArray[np.int64]) -> Graph:
+def neighbour_graph(rows: NDArray[np.float32], neighbours: int, labels: Ints) -> Graph:
     """Join `rows` (n, D), of unit length, to their nearest by the cubes of cosines, and to all of their class.
 
     A row's edges to its class weigh as much in all as those of a mean row to its neighbours. Neighbours of another
@@ -141,9 +141,7 @@ def neighbour_graph(rows: NDArray[np.float32], neighbours: int, labels: NDArray[
     return Graph(csr_array(scale @ graph @ scale), csr_array(scale @ members))
 
 
-def spectral_regression(
-    smooth: NDArray[np.float64], scatter: NDArray[np.float64], ridge: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def spectral_regression(smooth: Floats, scatter: Floats, ridge: float) -> tuple[Floats, Floats]:
     """Solve t'Wt a = w (t't + r I) a, r = `ridge` times the mean of t't's diagonal; the largest w first, none below 0.
 
     Returns:

@@ -345,7 +345,4 @@ def code_metrics(u: Tensor, relaxed_code: Tensor) -> dict[str, Tensor]:
     Returns:
         ``u_standard_deviation``, and ``quantisation_error``: mean square of what the relaxed code lacks to the code.
     """
-    return {
-        "u_standard_deviation": deviation(u),
-        "quantisation_error": (relaxed_code - signs(u)).square().mean(),
-    }
+    return {"u_standard_deviation": deviation(u), "quantisation_error": (relaxed_code - signs(u)).square().mean()}

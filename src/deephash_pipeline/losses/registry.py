@@ -40,7 +40,7 @@ LOSSES: Registry[type[HashingLoss]] = Registry(
         "dshsd": ".dshsd:DSHSD",
         "dfh": ".dfh:DFH",
         "bihalf": ".bihalf:BiHalf",
-        "greedy_hash_unsupervised": ".greedy_hash_unsupervised:GreedyHashUnsupervised",
+        "greedy_hash_unsupervised": ".greedy_hash:GreedyHashUnsupervised",
         "cibhash": ".cibhash:CIBHash",
     },
     __package__,

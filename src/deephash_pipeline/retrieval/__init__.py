@@ -31,14 +31,18 @@ from deephash_pipeline.retrieval.codes import (
     pack_bits,
     unpack_bits,
 )
-from deephash_pipeline.retrieval.counting import count_distances, count_shared_labels
+from deephash_pipeline.retrieval.counting import (
+    DistanceHistograms,
+    GradedHistograms,
+    count_distances,
+    count_shared_labels,
+)
 from deephash_pipeline.retrieval.curves import (
     PrecisionRecallCurve,
     precision_recall_by_radius,
     precision_recall_by_rank,
 )
 from deephash_pipeline.retrieval.graded import acg_at, graded_metrics, ndcg_at, wap_at
-from deephash_pipeline.retrieval.histograms import DistanceHistograms, GradedHistograms
 from deephash_pipeline.retrieval.metrics import (
     average_precision,
     average_precision_at,

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deephash_pipeline.retrieval.groups import RelevantGroups, check_rank, harmonic_difference, mean_of_evaluated
-from deephash_pipeline.retrieval.histograms import DistanceHistograms
+from deephash_pipeline.retrieval.codes import check_count
+from deephash_pipeline.retrieval.counting import DistanceHistograms
+from deephash_pipeline.retrieval.groups import RelevantGroups, harmonic_difference, mean_of_evaluated
 from deephash_pipeline.retrieval.kernels.by_hits import expect
 
 
@@ -32,7 +33,7 @@ def average_precision_at_by_hits(histograms: DistanceHistograms, k: int) -> NDAr
         >>> average_precision_at_by_hits(one_of_two_hits, k=2)
         array([0.25])
     """
-    k = min(check_rank(k), histograms.database_size)
+    k = min(check_count(k, "k"), histograms.database_size)
     return np.concatenate([_of_block(groups, k) for groups in RelevantGroups.in_blocks(histograms)])
 
 

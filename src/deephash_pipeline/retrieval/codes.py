@@ -6,6 +6,7 @@ of the last byte is zero in every code, so that padding never adds to a Hamming 
 
 from dataclasses import dataclass
 from numbers import Integral
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,6 +54,18 @@ def check_code_length(code_length: int) -> int:
     if not 1 <= code_length <= MAXIMUM_CODE_LENGTH:
         raise InputError(f"code_length is {code_length} bits; choose one from 1 to {MAXIMUM_CODE_LENGTH}.")
     return int(code_length)
+
+
+def check_count(count: Any, name: str, least: int = 1) -> int:
+    """Return a number of things as a plain `int`; raise InputError unless it is a whole number of at least `least`.
+
+    Example:
+        >>> check_count(np.int64(10), "k")
+        10
+    """
+    if isinstance(count, bool) or not isinstance(count, Integral) or count < least:
+        raise InputError(f"{name} is {count!r}; give a whole number from {least} on.")
+    return int(count)
 
 
 def check_codes(codes: NDArray[np.uint8], code_length: int, name: str = "codes") -> NDArray[np.uint8]:

@@ -1,15 +1,19 @@
-"""Count a database by Hamming distance from every query: the one expensive step of evaluation."""
+"""How many database items lie at each Hamming distance from a query: the one expensive step of evaluation.
+
+Every metric of `metrics` follows from two small tables of counts, so no distance is kept and nothing is sorted: memory
+grows with queries + items, never with their product, and the counts of the parts of a database add up.
+"""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.retrieval.codes import check_code_length, check_code_shape, check_codes, code_words
-from deephash_pipeline.retrieval.histograms import DistanceHistograms, GradedHistograms
 from deephash_pipeline.retrieval.kernels.compiled import in_threads
 from deephash_pipeline.retrieval.kernels.histograms import BLOCK_ITEMS, BLOCK_WORDS, count_items, difference_tables
 from deephash_pipeline.retrieval.kernels.sharing import count_sharing
@@ -17,6 +21,129 @@ from deephash_pipeline.retrieval.labels import check_label_pair
 
 # Working memory is that of one shard: 2 MiB of tables at 48 bits.
 SHARD_ITEMS = 8 * BLOCK_ITEMS
+
+
+@dataclass(frozen=True, eq=False)
+class DistanceHistograms:
+    """Counts of database items by Hamming distance, for every query.
+
+    Attributes:
+        all: int64 (queries, code_length + 1); `all[q, d]` items lie at distance d from query q.
+        relevant: int64 of the same shape; those of them that carry the label of the query.
+
+    Raises:
+        InputError: if the two tables are no such counts, or the queries, of which there may be none, were not all
+            compared with the same number of items, one at least.
+
+    Example:
+        >>> histograms = DistanceHistograms(all=np.array([[1, 2]]), relevant=np.array([[0, 1]]))
+        >>> histograms.database_size, histograms.relevant_items
+        (3, array([1]))
+    """
+
+    all: NDArray[np.int64]
+    relevant: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        for name, counts in (("all", self.all), ("relevant", self.relevant)):
+            if not isinstance(counts, np.ndarray) or counts.dtype != np.int64 or counts.ndim != 2:
+                raise InputError(f"{name} must be an int64 array (queries, code_length + 1); use count_distances.")
+        if self.all.shape != self.relevant.shape:
+            raise InputError(f"relevant must have the shape of all, {self.all.shape}, got {self.relevant.shape}.")
+        if not self.all.shape[1]:
+            raise InputError(f"histograms of shape {self.all.shape} have no distances; use count_distances.")
+        if np.any(self.relevant < 0) or np.any(self.relevant > self.all):
+            raise InputError("relevant must lie between 0 and all at every distance; are the two swapped?")
+        totals = self.all.sum(axis=1)
+        if len(totals) and (totals.min() < 1 or totals.min() != totals.max()):
+            raise InputError("all must add up to one database size for every query; count them with the same database.")
+
+    @property
+    def database_size(self) -> int:
+        """Number of items that every query was compared with; InputError if there are no queries."""
+        if not len(self.all):
+            raise InputError("there are no queries to measure; count at least one.")
+        return int(self.all[0].sum())
+
+    @property
+    def relevant_items(self) -> NDArray[np.int64]:
+        """Number of items that carry the label of the query, shape (queries,)."""
+        relevant_items: NDArray[np.int64] = self.relevant.sum(axis=1)
+        return relevant_items
+
+    def merge(self, other: Self) -> Self:
+        """Add the counts of another part of the database, found for the same queries in the same order.
+
+        Raises:
+            InputError: if the other histograms are for another number of queries or another code length.
+
+        Example:
+            >>> shard = DistanceHistograms(all=np.array([[1, 2]]), relevant=np.array([[0, 1]]))
+            >>> shard.merge(shard).all
+            array([[2, 4]])
+        """
+        if self.all.shape != other.all.shape:
+            raise InputError(
+                f"histograms of shapes {self.all.shape} and {other.all.shape} cannot be merged; "
+                "count both parts with the same queries and code_length."
+            )
+        return type(self)(self.all + other.all, self.relevant + other.relevant)
+
+
+@dataclass(frozen=True, eq=False)
+class GradedHistograms:
+    """Counts of database items by Hamming distance and graded relevance, the number of labels shared with the query.
+
+    Attributes:
+        counts: int64 (grades, queries, code_length + 1); `counts[r, q, d]` items that share r labels with query q lie
+            at distance d from it.
+
+    Raises:
+        InputError: if the table is no such counts, or the queries were not all compared with the same number of items.
+
+    Example:
+        >>> counts = np.array([[[0, 1]], [[1, 1]], [[1, 0]]])
+        >>> GradedHistograms(counts).distances.relevant
+        array([[2, 1]])
+    """
+
+    counts: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        counts = self.counts
+        if not isinstance(counts, np.ndarray) or counts.dtype != np.int64 or counts.ndim != 3 or not len(counts):
+            raise InputError("counts must be int64 (grades, queries, code_length + 1); use count_shared_labels.")
+        if np.any(counts < 0):
+            raise InputError("counts must not be negative; use count_shared_labels.")
+        # Checks the rest.
+        _ = self.distances
+
+    @property
+    def distances(self) -> DistanceHistograms:
+        """The same counts with every item that shares a label alike: relevant."""
+        relevant = self.counts[1:].sum(axis=0)
+        return DistanceHistograms(all=self.counts[0] + relevant, relevant=relevant)
+
+    def merge(self, other: Self) -> Self:
+        """Add the counts of another part of the database, found for the same queries in the same order.
+
+        Raises:
+            InputError: if the other histograms are for another number of queries or another code length.
+
+        Example:
+            >>> shard = GradedHistograms(np.array([[[0, 1]], [[1, 1]]]))
+            >>> shard.merge(shard).distances.all
+            array([[2, 4]])
+        """
+        if self.counts.shape[1:] != other.counts.shape[1:]:
+            raise InputError(
+                f"histograms of shapes {self.counts.shape[1:]} and {other.counts.shape[1:]} cannot be merged; "
+                "count both parts with the same queries and code_length."
+            )
+        more, fewer = sorted((self.counts, other.counts), key=len, reverse=True)
+        merged = more.copy()
+        merged[: len(fewer)] += fewer
+        return type(self)(merged)
 
 
 def count_distances(
@@ -55,9 +182,7 @@ def count_distances(
     code_length = check_code_length(code_length)
     query_words = code_words(check_codes(query_codes, code_length, "query_codes"))
     check_code_shape(database_codes, code_length, "database_codes")
-    query_labels, database_labels = check_label_pair(
-        query_labels, len(query_codes), database_labels, len(database_codes)
-    )
+    query_labels, database_labels = check_label_pair(query_labels, query_codes, database_labels, database_codes)
     counts = _no_counts(2, len(query_codes), code_length)
     for shard in _shards(len(database_codes)):
         # Sorted by label, the items relevant to a query are neighbours.
@@ -103,9 +228,7 @@ def count_shared_labels(
     code_length = check_code_length(code_length)
     query_words = code_words(check_codes(query_codes, code_length, "query_codes"))
     check_code_shape(database_codes, code_length, "database_codes")
-    query_labels, database_labels = check_label_pair(
-        query_labels, len(query_codes), database_labels, len(database_codes)
-    )
+    query_labels, database_labels = check_label_pair(query_labels, query_codes, database_labels, database_codes)
     if query_labels.ndim != 2:
         raise InputError("shared labels are counted where labels are (items, classes) of 0 and 1; use count_distances.")
     grades = min(int(np.count_nonzero(labels, axis=1).max()) for labels in (query_labels, database_labels))

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.retrieval.counting import DistanceHistograms
 from deephash_pipeline.retrieval.groups import RelevantGroups, ratio
-from deephash_pipeline.retrieval.histograms import DistanceHistograms
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,11 +40,9 @@ def precision_recall_by_radius(histograms: DistanceHistograms) -> PrecisionRecal
     evaluated = histograms.relevant_items > 0
     found = np.cumsum(histograms.all[evaluated].sum(axis=0))
     relevant = np.cumsum(histograms.relevant[evaluated].sum(axis=0))
-    return PrecisionRecallCurve(
-        point=np.arange(len(found)),
-        precision=ratio(relevant, found, if_empty=np.nan),
-        recall=ratio(relevant, relevant[-1:], if_empty=np.nan),
-    )
+    precision = ratio(relevant, found, if_empty=np.nan)
+    recall = ratio(relevant, relevant[-1:], if_empty=np.nan)
+    return PrecisionRecallCurve(np.arange(len(found)), precision, recall)
 
 
 def precision_recall_by_rank(histograms: DistanceHistograms, ranks: NDArray[np.integer[Any]]) -> PrecisionRecallCurve:
@@ -79,8 +77,5 @@ def precision_recall_by_rank(histograms: DistanceHistograms, ranks: NDArray[np.i
             np.subtract.at(change, groups.size_before + groups.size, slope)
     relevant, recalled = np.cumsum(np.cumsum(changes, axis=1), axis=1)[:, looked_up - 1]
     queries = np.full(len(points), np.count_nonzero(histograms.relevant_items))
-    return PrecisionRecallCurve(
-        point=points,
-        precision=ratio(relevant, queries * looked_up, if_empty=np.nan),
-        recall=ratio(recalled, queries, if_empty=np.nan),
-    )
+    precision = ratio(relevant, queries * looked_up, if_empty=np.nan)
+    return PrecisionRecallCurve(points, precision, ratio(recalled, queries, if_empty=np.nan))

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from deephash_pipeline.retrieval.groups import BLOCK_QUERIES, check_rank, harmonic_difference, mean_of_evaluated, ratio
-from deephash_pipeline.retrieval.histograms import GradedHistograms
+from deephash_pipeline.retrieval.codes import check_count
+from deephash_pipeline.retrieval.counting import GradedHistograms
+from deephash_pipeline.retrieval.groups import BLOCK_QUERIES, harmonic_difference, mean_of_evaluated, ratio
 
 GRADED_RANK = 100
 
@@ -75,7 +76,7 @@ def ndcg_at(histograms: GradedHistograms, k: int) -> NDArray[np.float64]:
         >>> ndcg_at(GradedHistograms(counts), k=3).round(7), ndcg_at(GradedHistograms(counts), k=9).round(7)
         (array([0.2733857]), array([0.6048108]))
     """
-    k = min(check_rank(k), histograms.distances.database_size)
+    k = min(check_count(k, "k"), histograms.distances.database_size)
     # In extended precision, where a processor has it: differences late in a large database lose no digit then.
     discounts = np.zeros(k + 1, dtype=np.longdouble)
     np.cumsum(1 / np.log2(np.arange(2, k + 2, dtype=np.longdouble)), out=discounts[1:])
@@ -85,9 +86,8 @@ def ndcg_at(histograms: GradedHistograms, k: int) -> NDArray[np.float64]:
         return difference.astype(np.float64)
 
     def normalised(groups: _Groups) -> NDArray[np.float64]:
-        gained = ratio(groups.gain, groups.size, if_empty=0.0) * between(
-            groups.size_before, groups.size_before + groups.size
-        )
+        discounts_of_groups = between(groups.size_before, groups.size_before + groups.size)
+        gained = ratio(groups.gain, groups.size, if_empty=0.0) * discounts_of_groups
         best_first = groups.by_grade[::-1]
         stops = np.cumsum(best_first, axis=0)
         ideal = _gains(len(best_first))[::-1] @ between(stops - best_first, stops)
@@ -112,7 +112,7 @@ def acg_at(histograms: GradedHistograms, k: int) -> NDArray[np.float64]:
         >>> acg_at(GradedHistograms(counts), k=2)
         array([1.25])
     """
-    k = min(check_rank(k), histograms.distances.database_size)
+    k = min(check_count(k, "k"), histograms.distances.database_size)
 
     def average(groups: _Groups) -> NDArray[np.float64]:
         gained = (ratio(groups.shared, groups.size, if_empty=0.0) * groups.counted(k)).sum(axis=1) / k
@@ -141,7 +141,7 @@ def wap_at(histograms: GradedHistograms, k: int) -> NDArray[np.float64]:
         >>> wap_at(GradedHistograms(counts), k=1)
         array([2.])
     """
-    k = min(check_rank(k), histograms.distances.database_size)
+    k = min(check_count(k, "k"), histograms.distances.database_size)
 
     def weighted(groups: _Groups) -> NDArray[np.float64]:
         counted = groups.counted(k)

@@ -1,15 +1,12 @@
 """The groups of equally far items that the values of `metrics` are sums over, found once and for all of them."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from numbers import Integral
-from typing import Any, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.retrieval.histograms import DistanceHistograms
+from deephash_pipeline.retrieval.counting import DistanceHistograms
 
 # Arrays for so many queries are small enough to stay in the cache and to be given the same memory again and again. For
 # 10,000 queries at once, most of the time goes into fresh pages from the operating system.
@@ -23,8 +20,7 @@ _SHORT_SUMS = np.zeros((TABULATED + 1, TABULATED + 1))
 _SHORT_SUMS[:, 1:] = np.cumsum(np.where(_STARTS < _TERMS, 1 / _TERMS, 0.0), axis=1)
 
 
-@dataclass(frozen=True, eq=False)
-class RelevantGroups:
+class RelevantGroups(NamedTuple):
     """The groups of some queries that hold relevant items, one query after another; the others add nothing to a sum.
 
     A group is the set of items at one distance from a query. Good codes leave relevant items in few of the groups.
@@ -52,14 +48,14 @@ class RelevantGroups:
     relevant_items: NDArray[np.int64]
 
     @classmethod
-    def in_blocks(cls, histograms: DistanceHistograms) -> Iterator[Self]:
+    def in_blocks(cls, histograms: DistanceHistograms) -> Iterator["RelevantGroups"]:
         """Yield the groups of all queries in their order, those of `BLOCK_QUERIES` queries at a time."""
         for start in range(0, len(histograms.all), BLOCK_QUERIES):
             block = slice(start, start + BLOCK_QUERIES)
             yield cls._of(histograms.all[block], histograms.relevant[block])
 
     @classmethod
-    def _of(cls, all_items: NDArray[np.int64], relevant_items: NDArray[np.int64]) -> Self:
+    def _of(cls, all_items: NDArray[np.int64], relevant_items: NDArray[np.int64]) -> "RelevantGroups":
         groups = np.flatnonzero(relevant_items)
         size, relevant = all_items.ravel()[groups], relevant_items.ravel()[groups]
         return cls(
@@ -71,17 +67,11 @@ class RelevantGroups:
             relevant_items=relevant_items.sum(axis=1),
         )
 
-    def first(self, k: int) -> Self:
+    def first(self, k: int) -> "RelevantGroups":
         """Keep the groups that hold one of the first k items; `relevant_items` still counts all."""
         kept = self.size_before < k
-        return type(self)(
-            query=self.query[kept],
-            size=self.size[kept],
-            relevant=self.relevant[kept],
-            size_before=self.size_before[kept],
-            relevant_before=self.relevant_before[kept],
-            relevant_items=self.relevant_items,
-        )
+        of_groups = {name: values[kept] for name, values in self._asdict().items() if name != "relevant_items"}
+        return self._replace(**of_groups)
 
     def precision_sums(self, k: int) -> NDArray[np.float64]:
         """Expected sum, over the relevant items of each group among the first k, of the precision at their places.
@@ -136,18 +126,6 @@ def _corrections(x: NDArray[np.float64]) -> NDArray[np.float64]:
     square = 1 / (x * x)
     corrections: NDArray[np.float64] = square * (1 / 24 - square * (7 / 960 - square * (31 / 8064)))
     return corrections
-
-
-def check_rank(k: int) -> int:
-    """Return k as a plain `int`; raise InputError unless it is a whole number of at least 1.
-
-    Example:
-        >>> check_rank(np.int64(1000))
-        1000
-    """
-    if isinstance(k, bool) or not isinstance(k, Integral) or k < 1:
-        raise InputError(f"k is {k!r}; give a whole number of items of at least 1.")
-    return int(k)
 
 
 def mean_of_evaluated(values: NDArray[np.float64] | NDArray[np.bool_], evaluated: NDArray[np.bool_]) -> float:

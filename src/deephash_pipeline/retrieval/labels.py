@@ -43,31 +43,31 @@ def check_labels(labels: NDArray[np.integer[Any]], name: str, expected: int | No
 
 
 def check_label_pair(
-    query_labels: NDArray[Any], queries: int, database_labels: NDArray[Any], items: int
+    query_labels: NDArray[Any], queries: NDArray[Any], database_labels: NDArray[Any], items: NDArray[Any]
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return the labels of queries and of a database once both are of one kind, and as many as there are codes.
 
     Args:
         query_labels: whole numbers (queries,); or bool, or uint8 of 0 and 1, (queries, classes).
-        queries: number of queries that there are to be.
+        queries: codes or features of the queries, a row for each.
         database_labels: labels of the items, as those of the queries.
-        items: number of items that there are to be.
+        items: codes or features of the items, a row for each.
 
     Returns:
         Either int64 (n,), one class number per item, or bool (n, classes), the labels that each item carries.
 
     Raises:
-        InputError: if one array is neither, the two are of different kinds, or one has not the number of rows given.
+        InputError: if one array is neither, the two are of different kinds, or there are not as many labels as rows.
 
     Example:
-        >>> several = np.array([[1, 0], [1, 1]], dtype=np.uint8)
-        >>> check_label_pair(several[:1], 1, several, 2)[0]
+        >>> several, codes = np.array([[1, 0], [1, 1]], dtype=np.uint8), np.array([[7], [8]], dtype=np.uint8)
+        >>> check_label_pair(several[:1], codes[:1], several, codes)[0]
         array([[ True, False]])
     """
     several = [isinstance(labels, np.ndarray) and labels.ndim == 2 for labels in (query_labels, database_labels)]
     if not any(several):
-        return check_labels(query_labels, "query_labels", queries), check_labels(
-            database_labels, "database_labels", items
+        return check_labels(query_labels, "query_labels", len(queries)), check_labels(
+            database_labels, "database_labels", len(items)
         )
     if not all(several) or any(labels.dtype not in (np.bool_, np.uint8) for labels in (query_labels, database_labels)):
         raise InputError(
@@ -79,8 +79,8 @@ def check_label_pair(
             f"query_labels has {query_labels.shape[1]} classes and database_labels {database_labels.shape[1]}; "
             "give both a column for every class."
         )
-    _check_number(query_labels, "query_labels", queries)
-    _check_number(database_labels, "database_labels", items)
+    _check_number(query_labels, "query_labels", len(queries))
+    _check_number(database_labels, "database_labels", len(items))
     return _as_bool(query_labels, "query_labels"), _as_bool(database_labels, "database_labels")
 
 

@@ -7,16 +7,14 @@ Groups without relevant items add nothing to any sum, and are left out of all of
 """
 
 from collections.abc import Callable
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.retrieval.counting import count_distances
-from deephash_pipeline.retrieval.groups import RelevantGroups, check_rank, harmonic_difference, mean_of_evaluated, ratio
-from deephash_pipeline.retrieval.histograms import DistanceHistograms
+from deephash_pipeline.retrieval.codes import check_count
+from deephash_pipeline.retrieval.counting import DistanceHistograms, count_distances
+from deephash_pipeline.retrieval.groups import RelevantGroups, harmonic_difference, mean_of_evaluated, ratio
 from deephash_pipeline.retrieval.labels import check_labels
 
 LOOKUP_RADIUS = 2
@@ -68,7 +66,7 @@ def average_precision_at(histograms: DistanceHistograms, k: int) -> NDArray[np.f
         >>> average_precision_at(one_of_two, k=2)
         array([0.25])
     """
-    k = min(check_rank(k), histograms.database_size)
+    k = min(check_count(k, "k"), histograms.database_size)
     return _by_query(histograms, lambda groups: _average_precision_at(groups, k))
 
 
@@ -101,7 +99,7 @@ def precision_at(histograms: DistanceHistograms, k: int) -> NDArray[np.float64]:
         >>> precision_at(one_of_two, k=2)
         array([0.25])
     """
-    k = min(check_rank(k), histograms.database_size)
+    k = min(check_count(k, "k"), histograms.database_size)
     return _by_query(histograms, lambda groups: _expected_relevant(groups, k)) / k
 
 
@@ -116,7 +114,7 @@ def recall_at(histograms: DistanceHistograms, k: int) -> NDArray[np.float64]:
         >>> recall_at(one_of_two, k=2)
         array([0.5])
     """
-    k = min(check_rank(k), histograms.database_size)
+    k = min(check_count(k, "k"), histograms.database_size)
     found = _by_query(histograms, lambda groups: _expected_relevant(groups, k))
     return ratio(found, histograms.relevant_items, if_empty=np.nan)
 
@@ -138,8 +136,7 @@ def precision_within_radius(
         >>> precision.round(4), failed
         (array([0.3333]), array([False]))
     """
-    if isinstance(radius, bool) or not isinstance(radius, Integral) or radius < 0:
-        raise InputError(f"radius is {radius!r}; give a whole number of bits of at least 0.")
+    radius = check_count(radius, "radius", least=0)
     found = histograms.all[:, : radius + 1].sum(axis=1)
     return ratio(histograms.relevant[:, : radius + 1].sum(axis=1), found, if_empty=0.0), found == 0
 

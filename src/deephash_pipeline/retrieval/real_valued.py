@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.retrieval.by_hits import average_precision_at_by_hits
+from deephash_pipeline.retrieval.counting import DistanceHistograms
 from deephash_pipeline.retrieval.groups import mean_of_evaluated
-from deephash_pipeline.retrieval.histograms import DistanceHistograms
 from deephash_pipeline.retrieval.labels import check_label_pair, share_a_label
 from deephash_pipeline.retrieval.metrics import TRUNCATION_RANK, average_precision, average_precision_at, precision_at
 
@@ -47,7 +47,7 @@ def real_valued_metrics(
         raise InputError(
             f"queries have shape {queries.shape} and items {items.shape}: give (n, D) and (m, D) of the same features"
         )
-    query_labels, item_labels = check_label_pair(query_labels, len(queries), item_labels, len(items))
+    query_labels, item_labels = check_label_pair(query_labels, queries, item_labels, items)
     scores: dict[str, list[NDArray[np.float64]]] = {}
     relevant_items: list[NDArray[np.int64]] = []
     for histograms in _counts_by_rank(queries, query_labels, items, item_labels):

@@ -1,6 +1,6 @@
 """What a search returns."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 ItemId = int | str
 Ids = NDArray[Any]
 """int64, or object holding `str`, after the kind of id that the index has."""
+GivenIds = Sequence[ItemId] | NDArray[Any]
+"""Ids as a user gives them."""
 
 
 @dataclass(frozen=True)

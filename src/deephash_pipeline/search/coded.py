@@ -66,9 +66,9 @@ class CodedItems(Closing, ABC):
     def search(self, queries: Any, k: int, where: Where | None = None) -> Answers:
         """Find the k nearest of each image or vector."""
 
-    @abstractmethod
     def remove(self, ids: Any, missing_ok: bool = False) -> int:
-        """Remove items; return how many."""
+        """Remove items; return how many. See `HammingIndex.remove`."""
+        return self._own().remove(ids, missing_ok=missing_ok)
 
     def path_of(self, metadata: dict[str, Any]) -> Path | None:
         """Where the picture of an item is, None if it has none."""

@@ -78,24 +78,6 @@ class Database:
         self._closed = True
         self._connection.close()
 
-    @contextmanager
-    def transaction(self, reading: bool = False) -> Iterator[None]:
-        """Make all that is done inside one transaction: on the disk after it, or, after an error, nowhere."""
-        self.execute("BEGIN" if reading else "BEGIN IMMEDIATE")
-        try:
-            yield
-            if not reading:
-                self.settle()
-            self.execute("COMMIT")
-        except BaseException:
-            # A full disk has SQLite roll back by itself.
-            if self._connection.in_transaction:
-                self._connection.execute("ROLLBACK")
-            raise
-
-    def settle(self) -> None:
-        """Do what is to be done at the end of every transaction that writes."""
-
     def version(self) -> int:
         """A number that changes when another connection has changed the database."""
         return int(self.rows("PRAGMA data_version")[0][0])

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.search.checks import checked_count
+from deephash_pipeline.retrieval.codes import check_count
 
 FeatureType = Literal["float16", "int8"]
 SCALE_BYTES = 4
@@ -93,4 +93,23 @@ def checked_features(features: Any, kind: Any) -> FeatureForm:
     """
     if kind not in get_args(FeatureType):
         raise InputError(f"feature_type is {kind!r}; choose one of {', '.join(get_args(FeatureType))}.")
-    return FeatureForm(checked_count(features, "features", least=0), cast(FeatureType, kind))
+    return FeatureForm(check_count(features, "features", least=0), cast(FeatureType, kind))
+
+
+def checked_numbers(numbers: Any, items: int, width: int, name: str) -> NDArray[np.float32]:
+    """Bring real numbers into float32 (items, width).
+
+    Raises:
+        InputError: if they have another shape, are no numbers, or not finite.
+
+    Example:
+        >>> checked_numbers([[1, 2]], items=1, width=2, name="features")
+        array([[1., 2.]], dtype=float32)
+    """
+    array = np.asarray(numbers)
+    if array.dtype.kind not in "fiu" or array.shape != (items, width):
+        raise InputError(f"{name} is {array.dtype} of shape {array.shape}; give numbers of shape ({items}, {width}).")
+    real = array.astype(np.float32)
+    if not np.isfinite(real).all():
+        raise InputError(f"{name} has a number that is not finite; remove that item.")
+    return real

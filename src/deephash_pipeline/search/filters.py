@@ -161,13 +161,9 @@ def _storable(name: str, value: Any) -> Any:
     if isinstance(value, float) and math.isnan(value):
         raise InputError(f"column {name!r} has nan for a value; give None for no value.")
     if isinstance(value, str) and not is_unicode(value):
-        raise InputError(
-            f"column {name!r} has the value {value!a}, which is no Unicode; give one that UTF-8 can encode."
-        )
+        raise InputError(f"column {name!r} has {value!a}, which is no Unicode; give one that UTF-8 can encode.")
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
-        raise InputError(
-            f"column {name!r} has the value {value}, which does not fit into 64 bits; give it as a string."
-        )
+        raise InputError(f"column {name!r} has {value}, which does not fit into 64 bits; give it as a string.")
     return value
 
 

@@ -1,7 +1,7 @@
 """Ids of items: 64-bit integers or strings, one kind in an index, and how to find an item by them."""
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.search.answers import Ids, ItemId
+from deephash_pipeline.search.answers import GivenIds, Ids
 from deephash_pipeline.search.kernels.halving import places_in_order
 
 INTEGER, TEXT = "integer", "text"
@@ -39,12 +39,12 @@ class IntegerIds:
         return len(self.values)
 
     def take(self, rows: NDArray[np.integer[Any]]) -> Ids:
-        """Number of items."""
+        """Ids of some rows, of the same shape as `rows`."""
         ids: Ids = self.values[rows]
         return ids
 
     def find(self, ids: Ids) -> NDArray[np.int64]:
-        """Ids of some rows, of the same shape as `rows`."""
+        """Row of each id, int64, MISSING for an id that is not there."""
         if not len(self.values):
             return np.full(len(ids), MISSING, dtype=np.int64)
         places = np.minimum(places_in_order(self.values, self.order, ids), len(self.order) - 1)
@@ -52,7 +52,7 @@ class IntegerIds:
         return np.where(self.values[rows] == ids, rows, MISSING)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Row of each id, int64, MISSING for an id that is not there."""
+        """What a segment's file stores, by name."""
         return {"ids": self.values, "id_order": self.order}
 
 
@@ -116,8 +116,7 @@ class TextIds:
     def take(self, rows: NDArray[np.integer[Any]]) -> Ids:
         """See `IntegerIds`."""
         taken = np.empty(rows.size, dtype=object)
-        for place, row in enumerate(rows.ravel().tolist()):
-            taken[place] = self._text_of(row)
+        taken[:] = [self._text_of(row) for row in rows.ravel().tolist()]
         return taken.reshape(rows.shape)
 
     def find(self, ids: Ids) -> NDArray[np.int64]:
@@ -177,7 +176,7 @@ def column_from_arrays(arrays: Mapping[str, NDArray[Any]]) -> IdColumn:
     return TextIds(arrays["text_ids"], arrays["text_starts"], arrays["text_hashes"], arrays["id_order"])
 
 
-def checked_ids(ids: Sequence[ItemId] | NDArray[Any], kind: str | None) -> tuple[Ids, str]:
+def checked_ids(ids: GivenIds, kind: str | None) -> tuple[Ids, str]:
     """Bring ids into an array, int64 or object holding `str`, and tell their kind.
 
     Args:
@@ -187,24 +186,17 @@ def checked_ids(ids: Sequence[ItemId] | NDArray[Any], kind: str | None) -> tuple
     Raises:
         InputError: if ids are of neither kind or of another one than before, too large, or two are equal.
     """
-    given = np.asarray(ids) if isinstance(ids, np.ndarray) and ids.dtype.kind in "iu" else None
-    if given is not None and given.ndim == 1 and given.dtype.kind == "i":
-        checked, found = given.astype(np.int64), INTEGER
+    if isinstance(ids, np.ndarray) and ids.ndim == 1 and ids.dtype.kind == "i":
+        checked, found = ids.astype(np.int64), INTEGER
     else:
-        values = ids.tolist() if isinstance(ids, np.ndarray) else _listed(ids)
-        checked, found = _from_values(values, kind)
+        values: Any = ids.tolist() if isinstance(ids, np.ndarray) else ids
+        if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+            raise InputError(f"ids is {ids!r}; give a list of ids.")
+        checked, found = _from_values(list(values), kind)
     if kind is not None and found != kind and len(checked):
         raise InputError(f"ids are {_plural(found)}, but this index has {_plural(kind)}; give ids of that kind.")
-    if checked.ndim != 1:
-        raise InputError(f"ids has the shape {checked.shape}; give a plain list.")
     _check_different(checked)
     return checked, found if len(checked) else (kind or found)
-
-
-def _listed(ids: Any) -> list[Any]:
-    if isinstance(ids, str | bytes) or not isinstance(ids, Iterable):
-        raise InputError(f"ids is {ids!r}; give a list of ids.")
-    return list(ids)
 
 
 def _from_values(values: list[Any], kind: str | None) -> tuple[Ids, str]:

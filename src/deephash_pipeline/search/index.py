@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.retrieval.codes import check_code_length
-from deephash_pipeline.search.answers import ItemId
-from deephash_pipeline.search.checks import checked_numbers
-from deephash_pipeline.search.features import FeatureType, checked_features
+from deephash_pipeline.search.answers import GivenIds
+from deephash_pipeline.search.features import FeatureType, checked_features, checked_numbers
 from deephash_pipeline.search.filters import checked_metadata
 from deephash_pipeline.search.ids import MISSING, checked_ids
 from deephash_pipeline.search.reading import ReadableIndex
@@ -106,7 +105,7 @@ class HammingIndex(ReadableIndex, Closing):
 
     def add(
         self,
-        ids: Sequence[ItemId] | NDArray[Any],
+        ids: GivenIds,
         codes: NDArray[np.uint8],
         metadata: Mapping[str, Sequence[Any]] | None = None,
         *,
@@ -144,7 +143,7 @@ class HammingIndex(ReadableIndex, Closing):
             contents = Contents(np.ascontiguousarray(words.T), checked, positions, real)
             store.add(contents, kind, columns, store.snapshot.positions_of(there))
 
-    def remove(self, ids: Sequence[ItemId] | NDArray[Any], *, missing_ok: bool = False) -> int:
+    def remove(self, ids: GivenIds, *, missing_ok: bool = False) -> int:
         """Remove items, for good and before the next search; return how many.
 
         Args:
@@ -191,9 +190,7 @@ class HammingIndex(ReadableIndex, Closing):
                 raise
             except (OSError, sqlite3.OperationalError) as error:
                 store.reload()
-                raise InputError(
-                    f"{store.folder} cannot be written ({error}); make room on its disk, and repeat."
-                ) from error
+                raise InputError(f"{store.folder} cannot be written ({error}); make room on its disk.") from error
             except BaseException:
                 store.reload()
                 raise

@@ -10,10 +10,9 @@ all settings and segments.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import chain, repeat
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,8 +39,7 @@ TAIL_DIGEST = "digest_of(position, 'id', id, 'code', code, 'features', features)
 COLUMNS_AT_ONCE = 50
 
 
-@dataclass(frozen=True)
-class SegmentEntry:
+class SegmentEntry(NamedTuple):
     """What the ledger knows of a segment."""
 
     first_position: int
@@ -71,16 +69,20 @@ class Ledger(Database):
 
     @contextmanager
     def transaction(self, reading: bool = False) -> Iterator[None]:
-        """See `Database`."""
+        """Make all that is done inside one transaction: on the disk after it, or, after an error, nowhere."""
         self._row_digests = 0
-        with super().transaction(reading):
+        self.execute("BEGIN" if reading else "BEGIN IMMEDIATE")
+        try:
             yield
-
-    def settle(self) -> None:
-        """Bring the digests of settings and segments, and of newest and removed items, up to date."""
-        if self.path is not None:
-            self.set(ROWS, self.settings().get(ROWS, 0) + self._row_digests)
-            self.set(DIGEST, self._digest_of_settings())
+            if not reading and self.path is not None:
+                self.set(ROWS, self.settings().get(ROWS, 0) + self._row_digests)
+                self.set(DIGEST, self._digest_of_settings())
+            self.execute("COMMIT")
+        except BaseException:
+            # A full disk has SQLite roll back by itself.
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            raise
 
     def _digest_of_settings(self) -> int:
         settings = sorted(str(setting) for setting in self.settings().items() if setting[0] != DIGEST)
@@ -133,14 +135,13 @@ class Ledger(Database):
     def segments(self) -> list[SegmentEntry]:
         """All segments in the order of their items."""
         rows = self.rows("SELECT first_position, name, items, digest FROM segments ORDER BY 1")
-        return [SegmentEntry(*row) for row in rows]
+        return list(map(SegmentEntry._make, rows))
 
     def replace_segments(self, old: Iterable[str], new: SegmentEntry | None) -> None:
         """Put a segment in the place of others."""
         self.execute("DELETE FROM segments WHERE name = ?", [(name,) for name in old], many=True)
         if new is not None:
-            values = (new.first_position, new.name, new.items, new.digest)
-            self.execute("INSERT INTO segments VALUES (?, ?, ?, ?)", values)
+            self.execute("INSERT INTO segments VALUES (?, ?, ?, ?)", new)
 
     def tail_after(self, position: int, words: int, form: FeatureForm) -> Contents:
         """Items of the tail whose position is larger than this, with codes of so many words and features of a form."""
@@ -149,9 +150,8 @@ class Ledger(Database):
         listed = np.empty(len(rows), dtype=object)
         listed[:] = ids
         code_words = np.frombuffer(b"".join(codes), dtype="<u8").reshape(len(rows), words)
-        stored = (
-            np.frombuffer(b"".join(features), dtype=form.dtype).reshape(len(rows), form.columns) if form.width else None
-        )
+        shape = len(rows), form.columns
+        stored = np.frombuffer(b"".join(features), dtype=form.dtype).reshape(shape) if form.width else None
         return Contents(code_words.T, listed, np.array(positions, dtype=np.int64), stored)
 
     def append_to_tail(self, contents: Contents) -> None:
@@ -251,10 +251,8 @@ class Ledger(Database):
 
     def has_type(self, column: str, types: Sequence[str]) -> bool:
         """Whether a column has a value of some of SQLite's types."""
-        found = self.rows(
-            f"SELECT 1 FROM metadata WHERE typeof({quoted(column)}) IN ({', '.join('?' * len(types))}) LIMIT 1", types
-        )
-        return bool(found)
+        places = ", ".join("?" * len(types))
+        return bool(self.rows(f"SELECT 1 FROM metadata WHERE typeof({quoted(column)}) IN ({places}) LIMIT 1", types))
 
     def positions_where(self, condition: str, values: Sequence[Any], after: int) -> NDArray[np.int64]:
         """Positions after one whose metadata meet a condition, ascending.

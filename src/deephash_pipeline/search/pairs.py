@@ -13,7 +13,6 @@ from deephash_pipeline.retrieval.codes import code_words
 from deephash_pipeline.retrieval.kernels.compiled import in_threads, threads_to_use
 from deephash_pipeline.search.answers import Ids, ItemId
 from deephash_pipeline.search.kernels.pairs import DISTANCE_BITS, fill_table, hash_rows, pairs_in_table
-from deephash_pipeline.search.ranking import COMPILED
 from deephash_pipeline.search.snapshots import Snapshot
 
 ROWS_AT_ONCE = 65_536
@@ -66,42 +65,27 @@ class NearPairs:
         return zip(self.first.tolist(), self.second.tolist(), self.distances.tolist(), strict=True)
 
 
-class Side:
-    """The items of an index at one time, of which pairs are made.
-
-    Args:
-        snapshot: snapshot of the index.
-        kind: kind of its ids.
-        words: words of a code.
-    """
-
-    def __init__(self, snapshot: Snapshot, kind: str | None, words: int) -> None:
-        self.snapshot, self.kind, self.words = snapshot, kind, words
-        self.rows = snapshot.rows()
-
-    def ids(self, places: NDArray[np.int64]) -> Ids:
-        """Ids of the items at some places in the order of insertion."""
-        return self.snapshot.ids_of(self.rows[places], self.kind)
-
-    def codes(self) -> NDArray[np.uint64]:
-        """All codes, uint64 (items, words)."""
-        codes = np.empty((len(self.rows), self.words), dtype=np.uint64)
-        for start in range(0, len(self.rows), ROWS_AT_ONCE):
-            some = self.rows[start : start + ROWS_AT_ONCE]
-            codes[start : start + ROWS_AT_ONCE] = self.snapshot.words_of(some, self.words)
-        return codes
-
-
-def near_items(one: Side, other: Side | None, code_length: int, radius: int) -> Iterator[NearPairs]:
+def near_items(one: Snapshot, other: Snapshot | None, code_length: int, radius: int) -> Iterator[NearPairs]:
     """Near pairs within an index, or of one of its items with one of another's."""
-    codes, split, others = one.codes(), 0, one
+    rows = one.rows()
+    codes, split, others, rows_of_others = codes_at(one, rows), 0, one, rows
     if other is not None:
-        codes, split, others = np.concatenate([codes, other.codes()]), len(codes), other
-    if other is not None and not len(one.rows):
-        return
+        split, others, rows_of_others = len(rows), other, other.rows()
+        codes = np.concatenate([codes, codes_at(other, rows_of_others)])
+        if not split:
+            return
     for pairs in near_rows(codes, code_length, radius, split):
         first, second, distances = pairs.T
-        yield NearPairs(one.ids(first), others.ids(second - split), distances.astype(np.int32))
+        ids = others.ids_of(rows_of_others[second - split])
+        yield NearPairs(one.ids_of(rows[first]), ids, distances.astype(np.int32))
+
+
+def codes_at(snapshot: Snapshot, rows: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """Codes of many rows, uint64 (rows, words), with working memory for some of them."""
+    codes = np.empty((len(rows), snapshot.words), dtype=np.uint64)
+    for start in range(0, len(rows), ROWS_AT_ONCE):
+        codes[start : start + ROWS_AT_ONCE] = snapshot.words_of(rows[start : start + ROWS_AT_ONCE])
+    return codes
 
 
 class _Tables(NamedTuple):
@@ -132,15 +116,11 @@ def near_rows(codes: NDArray[np.uint64], code_length: int, radius: int, split: i
         return
     first, stop, last = 0, len(codes), split or len(codes)
     radius = min(radius, code_length)
-    tables = _cheapest(codes, code_length, radius) if COMPILED else None
+    tables = _cheapest(codes, code_length, radius)
     row_bits = max(1, (len(codes) - 1).bit_length())
     while first < last:
         stop = min(last, stop, first + (1 << (WORD_BITS - DISTANCE_BITS - row_bits)))
-        if tables is None:
-            stop = min(stop, first + 1)
-            keys = _plain(codes, first, radius, split)
-        else:
-            stop, keys = _Search(codes, tables, radius, split, row_bits).below(first, stop)
+        stop, keys = _Search(codes, tables, radius, split, row_bits).below(first, stop)
         for start in range(0, len(keys), PAIRS_IN_BLOCK):
             some = keys[start : start + PAIRS_IN_BLOCK]
             second = (some >> np.uint64(DISTANCE_BITS)) & np.uint64((1 << row_bits) - 1)
@@ -282,13 +262,4 @@ class _Search:
 
 def _sorted(keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
     keys.sort()
-    return keys
-
-
-def _plain(codes: NDArray[np.uint64], row: int, radius: int, split: int) -> NDArray[np.uint64]:
-    """Keys of the pairs of one row, by numpy."""
-    start = split or row + 1
-    distances = np.bitwise_count(codes[start:] ^ codes[row]).sum(axis=1, dtype=np.uint64)
-    near = np.flatnonzero(distances <= radius)
-    keys: NDArray[np.uint64] = (start + near).astype(np.uint64) << np.uint64(DISTANCE_BITS) | distances[near]
     return keys

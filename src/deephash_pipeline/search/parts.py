@@ -129,14 +129,14 @@ def full_bitmap(size: int) -> NDArray[np.uint64]:
     return bitmap
 
 
-def without_rows(bitmap: NDArray[np.uint64], rows: NDArray[np.integer[Any]]) -> NDArray[np.uint64]:
-    """A copy of a bitmap with some rows taken out.
+def without_rows(bitmap: NDArray[np.uint64], rows: NDArray[np.integer[Any]], size: int) -> NDArray[np.uint64]:
+    """A copy of a bitmap with some rows taken out; an empty bitmap has all of `size` rows.
 
     Example:
-        >>> without_rows(full_bitmap(4), np.array([0]))
+        >>> without_rows(EVERY_ROW, np.array([0]), size=4)
         array([14], dtype=uint64)
     """
-    changed = bitmap.copy()
+    changed = bitmap.copy() if len(bitmap) else full_bitmap(size)
     places = np.asarray(rows, dtype=np.uint64)
     np.bitwise_and.at(changed, places >> np.uint64(6), ~(np.uint64(1) << (places & np.uint64(63))))
     return changed

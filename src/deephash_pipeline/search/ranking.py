@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Literal
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
@@ -14,9 +13,8 @@ from deephash_pipeline.search.kernels.keys import ROW_BITS, ROW_MASK, STATUS
 from deephash_pipeline.search.kernels.nearest import Found, Part, scan_part, slice_part
 from deephash_pipeline.search.kernels.sliced import working_memory
 from deephash_pipeline.search.parts import CodeGroups, SearchedPart, rows_in
-from deephash_pipeline.search.plain import keys_within, nearest_keys
 
-Engine = Literal["auto", "scan", "sliced", "plain"]
+Engine = Literal["auto", "scan", "sliced"]
 
 # From so many queries to a thread on, the bit-sliced comparison gains more than its tables cost.
 SLICED_QUERIES = 24
@@ -27,8 +25,6 @@ NUMBERS_AT_ONCE = 1 << 23
 SPARE_KEYS = 512
 # For so many queries, codes are copied and searched alone where at most half of the rows may be found.
 COPYING_QUERIES = 32
-# Without its compiler, numba would run the kernels as Python, number by number.
-COMPILED = not getattr(numba.config, "DISABLE_JIT", 0)
 
 
 def nearest_rows(
@@ -41,7 +37,7 @@ def nearest_rows(
         parts: parts to search, in the order of their rows.
         code_length: bits per code, 1..4096.
         k: number of rows to find, at least 1.
-        engine: "scan" compares code by code, "sliced" bit by bit (of 512 and more), "plain" is numpy; "auto" chooses.
+        engine: "scan" compares code by code, "sliced" bit by bit (of 512 and more); "auto" chooses.
 
     Returns:
         Rows, int64, and distances, int32, both of shape (queries, min(k, rows that may be found)).
@@ -57,9 +53,6 @@ def nearest_rows(
     if not wanted or not len(queries):
         shape = (len(queries), wanted)
         return np.empty(shape, dtype=np.int64), np.empty(shape, dtype=np.int32)
-    if engine == "plain" or not COMPILED:
-        found = nearest_keys(queries, parts, wanted)
-        return found & ROW_MASK, (found >> ROW_BITS).astype(np.int32)
     threads = min(len(queries), threads_to_use())
     sliced = engine == "sliced" or (engine == "auto" and len(queries) >= SLICED_QUERIES * threads)
     rows = np.empty((len(queries), wanted), dtype=np.int64)
@@ -107,7 +100,7 @@ def _nearest_of_some(
 
 
 def rows_within(
-    queries: NDArray[np.uint64], parts: Sequence[SearchedPart], radius: int, engine: Engine = "auto"
+    queries: NDArray[np.uint64], parts: Sequence[SearchedPart], radius: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]:
     """Find all rows at most `radius` from each query, in the order of (distance, row).
 
@@ -115,7 +108,6 @@ def rows_within(
         queries: codes, uint64 (queries, words).
         parts: parts to search, in the order of their rows.
         radius: the largest distance that counts, 0..4096.
-        engine: "plain" is numpy, all others are compiled.
 
     Returns:
         Starts, int64 (queries + 1,), rows, int64, and distances, int32: those of query `q` are
@@ -128,11 +120,6 @@ def rows_within(
         >>> rows_within(queries, [part], radius=1)
         (array([0, 2]), array([0, 1]), array([0, 1], dtype=int32))
     """
-    if engine == "plain" or not COMPILED:
-        of_queries = keys_within(queries, parts, radius) if parts else [np.empty(0, dtype=np.int64)] * len(queries)
-        starts = np.concatenate(([0], np.cumsum([len(keys) for keys in of_queries], dtype=np.int64)))
-        keys = np.concatenate([np.empty(0, dtype=np.int64), *of_queries])
-        return starts, keys & ROW_MASK, (keys >> ROW_BITS).astype(np.int32)
     nothing = np.empty(0, dtype=np.int64)
     found = np.zeros(len(queries), dtype=np.int64)
 
@@ -162,12 +149,8 @@ def _with_rare_rows_alone(part: SearchedPart, queries: int) -> SearchedPart:
     if many or queries < COPYING_QUERIES or not part.size or not len(part.allowed):
         return part
     rows = rows_in(part.allowed, part.size)
-    alone = CodeGroups(
-        words=part.groups.words_of(rows),
-        codes=len(rows),
-        starts=np.arange(len(rows) + 1, dtype=np.uint32),
-        rows=rows.astype(np.uint32),
-    )
+    starts = np.arange(len(rows) + 1, dtype=np.uint32)
+    alone = CodeGroups(part.groups.words_of(rows), len(rows), starts, rows.astype(np.uint32))
     return SearchedPart(alone, part.size, part.first_row)
 
 
@@ -177,7 +160,4 @@ def _on_all_threads(work: Callable[[int, int], None], queries: int) -> None:
     if threads == 1:
         work(0, queries)
     elif threads:
-        in_threads(
-            lambda start, stop: work(start * queries // threads, stop * queries // threads),
-            threads,
-        )
+        in_threads(lambda start, stop: work(start * queries // threads, stop * queries // threads), threads)

@@ -1,20 +1,19 @@
 """What an index answers: searches by codes, by ids and within a radius, items, and what there is."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.retrieval.codes import check_codes, code_words
-from deephash_pipeline.search.answers import Answers, Item, ItemId, RangeAnswers
-from deephash_pipeline.search.checks import checked_count
+from deephash_pipeline.retrieval.codes import check_codes, check_count, code_words
+from deephash_pipeline.search.answers import Answers, GivenIds, Item, ItemId, RangeAnswers
 from deephash_pipeline.search.filters import SQLITE_TYPES, Conditions, Where, condition_of
 from deephash_pipeline.search.ids import INTEGER, MISSING, checked_ids
-from deephash_pipeline.search.pairs import NearPairs, Side, connected, near_items, near_rows
+from deephash_pipeline.search.pairs import NearPairs, codes_at, connected, near_items, near_rows
 from deephash_pipeline.search.parts import SearchedPart
-from deephash_pipeline.search.ranking import Engine, nearest_rows, rows_within
+from deephash_pipeline.search.ranking import nearest_rows, rows_within
 from deephash_pipeline.search.reranking import Reranking, scores_of
 from deephash_pipeline.search.snapshots import Snapshot
 from deephash_pipeline.search.store import MADE_BY, Store, identity_of
@@ -114,7 +113,7 @@ class ReadableIndex:
         snapshot = self._store.current()
         rows = snapshot.rows()
         for start in range(0, len(rows), ROWS_AT_ONCE):
-            yield from snapshot.ids_of(rows[start : start + ROWS_AT_ONCE], self._store.kind).tolist()
+            yield from snapshot.ids_of(rows[start : start + ROWS_AT_ONCE]).tolist()
 
     def batches(self, size: int) -> Iterator[tuple[NDArray[np.int64], list[Item], NDArray[np.float32]]]:
         """Positions, ascending, items and their features, so many at a time, as they are when the iteration begins.
@@ -125,7 +124,7 @@ class ReadableIndex:
         rows = snapshot.rows()
         for start in range(0, len(rows), size):
             some = rows[start : start + size]
-            features = snapshot.features_of(some, self._store.form)
+            features = snapshot.features_of(some)
             yield snapshot.positions_of(some), self._items_at(snapshot, some), features
 
     def __contains__(self, item_id: object) -> bool:
@@ -136,13 +135,7 @@ class ReadableIndex:
             return False
 
     def search(
-        self,
-        codes: NDArray[np.uint8],
-        k: int,
-        where: Where | None = None,
-        rerank: Reranking | None = None,
-        *,
-        engine: Engine = "auto",
+        self, codes: NDArray[np.uint8], k: int, where: Where | None = None, rerank: Reranking | None = None
     ) -> Answers:
         """Find the k nearest items of every query.
 
@@ -152,23 +145,22 @@ class ReadableIndex:
             where: conditions on metadata, all of which must hold: ``{"label": 3}`` equals, ``{"label": [3, 5]}`` is one
                 of, ``{"year": {">=": 2020}}`` compares, None stands for no value.
             rerank: order that a longer list is brought into, `ByFeatures` or `ByOutputs`, before it is cut to k.
-            engine: kernel to use, see `ranking.nearest_rows`; answers are the same.
 
         Raises:
             InputError: if an argument has another form, or a column is unknown.
         """
         queries = self._words(codes, "codes")
-        k = checked_count(k, "k")
-        shortlist = k if rerank is None else max(k, checked_count(rerank.shortlist, "shortlist"))
+        k = check_count(k, "k")
+        shortlist = k if rerank is None else max(k, check_count(rerank.shortlist, "shortlist"))
         snapshot, parts = self._searched(where)
-        rows, distances = nearest_rows(queries, parts, self.code_length, shortlist, engine)
+        rows, distances = nearest_rows(queries, parts, self.code_length, shortlist)
         if rerank is None:
-            return Answers(snapshot.ids_of(rows, self._store.kind), distances)
-        scores = scores_of(snapshot, rows, rerank, self.code_length, self._store.form)
+            return Answers(snapshot.ids_of(rows), distances)
+        scores = scores_of(snapshot, rows, rerank, self.code_length, self.features)
         order = np.argsort(scores, axis=1, kind="stable")[:, :k]
         rows, distances = np.take_along_axis(rows, order, axis=1), np.take_along_axis(distances, order, axis=1)
         scores = np.take_along_axis(scores, order, axis=1)
-        return Answers(snapshot.ids_of(rows, self._store.kind), distances, scores)
+        return Answers(snapshot.ids_of(rows), distances, scores)
 
     def candidates(
         self, codes: NDArray[np.uint8], count: int, rerank: Reranking | None = None
@@ -187,7 +179,7 @@ class ReadableIndex:
         rows, distances = nearest_rows(self._words(codes, "codes"), parts, self.code_length, count)
         if rerank is None:
             return snapshot.positions_of(rows), distances.astype(np.float32)
-        return snapshot.positions_of(rows), scores_of(snapshot, rows, rerank, self.code_length, self._store.form)
+        return snapshot.positions_of(rows), scores_of(snapshot, rows, rerank, self.code_length, self.features)
 
     def search_by_id(self, item_id: ItemId, k: int, where: Where | None = None) -> Answers:
         """Find the k items nearest to one of the index, without that one; the answers to one query.
@@ -195,33 +187,30 @@ class ReadableIndex:
         Raises:
             InputError: if there is no such item, or an argument has another form.
         """
-        k = checked_count(k, "k")
+        k = check_count(k, "k")
         snapshot, parts = self._searched(where)
         _, rows = self._known_rows([item_id], snapshot)
-        query = snapshot.words_of(rows, self._store.words)
+        query = snapshot.words_of(rows)
         found, distances = nearest_rows(query, parts, self.code_length, k + 1)
         others = np.flatnonzero(found[0] != rows[0])[:k]
-        return Answers(snapshot.ids_of(found[:, others], self._store.kind), distances[:, others])
+        return Answers(snapshot.ids_of(found[:, others]), distances[:, others])
 
-    def within(
-        self, codes: NDArray[np.uint8], radius: int, where: Where | None = None, *, engine: Engine = "auto"
-    ) -> RangeAnswers:
+    def within(self, codes: NDArray[np.uint8], radius: int, where: Where | None = None) -> RangeAnswers:
         """Find all items at most `radius` bits from each query.
 
         Args:
             codes: packed codes of the queries, uint8 (queries, ceil(code_length / 8)).
             radius: the largest distance that counts, at least 0.
             where: conditions, see `search`.
-            engine: kernel, see `search`.
 
         Raises:
             InputError: if an argument has another form, or a column is unknown.
         """
         queries = self._words(codes, "codes")
-        radius = min(checked_count(radius, "radius", least=0), self.code_length)
+        radius = min(check_count(radius, "radius", least=0), self.code_length)
         snapshot, parts = self._searched(where)
-        starts, rows, distances = rows_within(queries, parts, radius, engine)
-        return RangeAnswers(starts, snapshot.ids_of(rows, self._store.kind), distances)
+        starts, rows, distances = rows_within(queries, parts, radius)
+        return RangeAnswers(starts, snapshot.ids_of(rows), distances)
 
     def pairs(self, radius: int, against: "ReadableIndex | None" = None) -> Iterator[NearPairs]:
         """Find all pairs of items at most `radius` bits apart, exactly.
@@ -237,12 +226,11 @@ class ReadableIndex:
         Raises:
             InputError: if the radius is out of range, or the codes differ in length.
         """
-        radius = checked_count(radius, "radius", least=0)
+        radius = check_count(radius, "radius", least=0)
         if against is not None and against.code_length != self.code_length:
-            raise InputError(
-                f"codes have {self.code_length} and {against.code_length} bits; give an index of codes as long."
-            )
-        return near_items(self._side(), None if against is None else against._side(), self.code_length, radius)
+            raise InputError(f"codes have {self.code_length} and {against.code_length} bits; give an index of as many.")
+        other = None if against is None else against._store.current()
+        return near_items(self._store.current(), other, self.code_length, radius)
 
     def groups(self, radius: int) -> list[list[ItemId]]:
         """Find the groups of two or more items that are connected by pairs at most `radius` bits apart.
@@ -250,12 +238,10 @@ class ReadableIndex:
         Raises:
             InputError: if the radius is out of range.
         """
-        side = self._side()
-        pairs = near_rows(side.codes(), self.code_length, checked_count(radius, "radius", least=0))
-        return [side.ids(group).tolist() for group in connected(pairs, len(side.rows))]
-
-    def _side(self) -> Side:
-        return Side(self._store.current(), self._store.kind, self._store.words)
+        snapshot = self._store.current()
+        rows = snapshot.rows()
+        pairs = near_rows(codes_at(snapshot, rows), self.code_length, check_count(radius, "radius", least=0))
+        return [snapshot.ids_of(rows[group]).tolist() for group in connected(pairs, len(rows))]
 
     def get(self, item_id: ItemId) -> Item:
         """One item: code and metadata.
@@ -265,7 +251,7 @@ class ReadableIndex:
         """
         return self.items([item_id])[0]
 
-    def items(self, ids: Sequence[ItemId] | NDArray[Any]) -> list[Item]:
+    def items(self, ids: GivenIds) -> list[Item]:
         """Codes and metadata of some items.
 
         Raises:
@@ -277,8 +263,8 @@ class ReadableIndex:
         return self._items_at(*self._known_rows(ids))
 
     def _items_at(self, snapshot: Snapshot, rows: NDArray[np.int64]) -> list[Item]:
-        ids = snapshot.ids_of(rows, self._store.kind).tolist()
-        words = np.ascontiguousarray(snapshot.words_of(rows, self._store.words)).astype("<u8")
+        ids = snapshot.ids_of(rows).tolist()
+        words = np.ascontiguousarray(snapshot.words_of(rows)).astype("<u8")
         codes = words.view(np.uint8)[:, : -(-self.code_length // 8)]
         return list(map(Item, ids, codes, self._metadata_at(snapshot, rows)))
 
@@ -286,8 +272,8 @@ class ReadableIndex:
         """Ids of some items drawn at random, or of all; equal seeds draw equal items of equal indexes."""
         snapshot = self._store.current()
         rows = snapshot.rows()
-        drawn = np.random.default_rng(seed).choice(rows, min(checked_count(count, "count"), len(rows)), replace=False)
-        ids: list[ItemId] = snapshot.ids_of(drawn, self._store.kind).tolist()
+        drawn = np.random.default_rng(seed).choice(rows, min(check_count(count, "count"), len(rows)), replace=False)
+        ids: list[ItemId] = snapshot.ids_of(drawn).tolist()
         return ids
 
     def values(self, column: str, most: int = 1000) -> list[Any]:
@@ -299,14 +285,14 @@ class ReadableIndex:
         if column not in self.columns:
             raise InputError(f"there is no column {column!r}; columns are: {', '.join(self.columns) or 'none'}.")
         with self._store.lock:
-            return self._store.ledger.values(column, checked_count(most, "most"))
+            return self._store.ledger.values(column, check_count(most, "most"))
 
     def kinds(self, column: str) -> list[str]:
         """What a column of metadata has: `numbers`, `text`, `bytes`."""
         with self._store.lock:
             return [kind for kind in SQLITE_TYPES if self._conditions.has_kind(column, kind)]
 
-    def metadata(self, ids: Sequence[ItemId] | NDArray[Any]) -> list[dict[str, Any]]:
+    def metadata(self, ids: GivenIds) -> list[dict[str, Any]]:
         """Metadata of some items, by column and without empty values.
 
         Raises:
@@ -315,14 +301,14 @@ class ReadableIndex:
         snapshot, rows = self._known_rows(list(ids))
         return self._metadata_at(snapshot, rows)
 
-    def features_of(self, ids: Sequence[ItemId] | NDArray[Any]) -> NDArray[np.float32]:
+    def features_of(self, ids: GivenIds) -> NDArray[np.float32]:
         """Features of some items as they are stored, float32 (items, features).
 
         Raises:
             InputError: if one of them is not there.
         """
         snapshot, rows = self._known_rows(list(ids))
-        return snapshot.features_of(rows, self._store.form)
+        return snapshot.features_of(rows)
 
     def _words(self, codes: NDArray[np.uint8], name: str) -> NDArray[np.uint64]:
         """Packed codes as uint64 (codes, words)."""
@@ -346,18 +332,14 @@ class ReadableIndex:
                 if not self._store.merged_by_another():
                     return snapshot, snapshot.parts_at(condition, positions)
 
-    def _rows(
-        self, ids: Sequence[ItemId] | NDArray[Any], snapshot: Snapshot | None = None
-    ) -> tuple[Snapshot, NDArray[np.int64]]:
+    def _rows(self, ids: GivenIds, snapshot: Snapshot | None = None) -> tuple[Snapshot, NDArray[np.int64]]:
         """The row of each id, MISSING for one that is not there, and the snapshot they are rows of."""
         with self._store.lock:
             snapshot = self._store.current() if snapshot is None else snapshot
             checked, _ = checked_ids(ids, self._store.kind)
             return snapshot, snapshot.find(checked)
 
-    def _known_rows(
-        self, ids: Sequence[ItemId] | NDArray[Any], snapshot: Snapshot | None = None
-    ) -> tuple[Snapshot, NDArray[np.int64]]:
+    def _known_rows(self, ids: GivenIds, snapshot: Snapshot | None = None) -> tuple[Snapshot, NDArray[np.int64]]:
         snapshot, rows = self._rows(ids, snapshot)
         if np.any(rows == MISSING):
             first = list(ids)[int(np.flatnonzero(rows == MISSING)[0])]

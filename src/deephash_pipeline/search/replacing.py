@@ -3,7 +3,7 @@
 import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from deephash_pipeline.common.errors import InputError
@@ -44,8 +44,9 @@ def replacing_index(folder: Path) -> Iterator[Path]:
     place = folder.resolve()
     beside, former = place.with_name(f".{place.name}.anew"), former_place(place)
     refuse_exchanged(place)
-    lock = WriterLock(place) if place.exists() else None
-    try:
+    with ExitStack() as locked:
+        if there := place.exists():
+            locked.callback(WriterLock(place).release)
         for leftover in (beside, former):
             list(own_files(place))
             if leftover.exists():
@@ -55,20 +56,15 @@ def replacing_index(folder: Path) -> Iterator[Path]:
             yield beside
             list(own_files(place))
             try:
-                if lock is not None:
+                if there:
                     place.rename(former)
                 beside.rename(place)
                 flush(place.parent)
             except OSError as error:
-                raise InputError(
-                    f"{folder} cannot be replaced ({error.strerror}): build into another folder"
-                ) from error
+                raise InputError(f"{folder} cannot be replaced ({error.strerror}): build elsewhere") from error
             delete_index(former)
         finally:
             delete_index(beside)
-    finally:
-        if lock is not None:
-            lock.release()
 
 
 def refuse_exchanged(path: Path) -> None:

@@ -8,8 +8,7 @@ from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.retrieval.kernels.compiled import in_threads
-from deephash_pipeline.search.checks import checked_numbers
-from deephash_pipeline.search.features import FeatureForm
+from deephash_pipeline.search.features import checked_numbers
 from deephash_pipeline.search.kernels.features import squared_distances
 from deephash_pipeline.search.snapshots import Snapshot
 
@@ -67,7 +66,7 @@ Reranking = ByFeatures | ByOutputs
 
 
 def scores_of(
-    snapshot: Snapshot, rows: NDArray[np.int64], rerank: Reranking, code_length: int, form: FeatureForm
+    snapshot: Snapshot, rows: NDArray[np.int64], rerank: Reranking, code_length: int, width: int
 ) -> NDArray[np.float32]:
     """What a re-ranking orders by, float32 (queries, shortlist), smaller is nearer.
 
@@ -76,7 +75,7 @@ def scores_of(
         rows: shortlist of every query, int64 (queries, shortlist).
         rerank: order that it is brought into.
         code_length: bits per code.
-        form: form of the features of an item.
+        width: numbers in the features of an item.
 
     Raises:
         InputError: if the numbers of the queries have another shape, or the index has no features.
@@ -84,15 +83,15 @@ def scores_of(
     queries = len(rows)
     scores = np.empty(rows.shape, dtype=np.float32)
     if isinstance(rerank, ByFeatures):
-        if not form.width:
+        if not width:
             raise InputError("this index has no features to re-rank by; create it with features, or use ByOutputs.")
-        z = checked_numbers(rerank.z, queries, form.width, "z")
+        z = checked_numbers(rerank.z, queries, width, "z")
         if rows.size:
             _write_distances(z, rows, snapshot, scores)
         return scores
     u = checked_numbers(rerank.u, queries, code_length, "u")
     for query in range(queries):
-        scores[query] = output_distances(u[query], snapshot.words_of(rows[query], -(-code_length // 64)))
+        scores[query] = output_distances(u[query], snapshot.words_of(rows[query]))
     return scores
 
 

@@ -1,12 +1,11 @@
 """What every index of codes can be asked, wherever its codes are stored."""
 
-from collections.abc import Sequence
 from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from deephash_pipeline.search.answers import Answers, Item, ItemId
+from deephash_pipeline.search.answers import Answers, GivenIds, Item, ItemId
 from deephash_pipeline.search.filters import Where
 
 
@@ -59,9 +58,14 @@ class Searchable(Protocol):
         """The k items nearest to one of the index, without that one."""
 
     def get(self, item_id: ItemId) -> Item:
-        """One item."""
+        """One item: code and metadata.
 
-    def items(self, ids: Sequence[ItemId] | NDArray[Any]) -> list[Item]:
+        Raises:
+            InputError: if there is no such item.
+        """
+        return self.items([item_id])[0]
+
+    def items(self, ids: GivenIds) -> list[Item]:
         """Codes and metadata of some items."""
 
     def sample(self, count: int, seed: int) -> list[ItemId]:

@@ -144,10 +144,7 @@ def write_segment(segment: Segment, folder: Path) -> str:
     start = MAGIC + len(text).to_bytes(8, "little") + text
     pieces: list[Any] = [start, bytes(-len(start) % ALIGNMENT)]
     for array in arrays.values():
-        pieces += [
-            np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<")),
-            bytes(-array.nbytes % ALIGNMENT),
-        ]
+        pieces += [np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<")), bytes(-array.nbytes % ALIGNMENT)]
     digest = _write(folder / segment.name, pieces)
     flush(folder)
     return digest
@@ -181,23 +178,14 @@ def read_segment(folder: Path, name: str, digest: str, code_length: int) -> Segm
     if "features" in header:
         dtype = np.dtype(header.get("feature_dtype", "<f2"))
         features = _read_features(folder / (name + FEATURES_SUFFIX), (len(ids), header["features"]), dtype)
-    return Segment(
-        name,
-        CodeGroups(words, words.shape[1], **grouped),
-        ids,
-        arrays.get("offsets"),
-        header["first_position"],
-        features,
-        digest,
-    )
+    groups = CodeGroups(words, words.shape[1], **grouped)
+    return Segment(name, groups, ids, arrays.get("offsets"), header["first_position"], features, digest)
 
 
 def _read_features(path: Path, shape: tuple[int, int], dtype: np.dtype[Any]) -> NDArray[Any]:
     """Map features; they are too many to be read, so that only their number is checked."""
     if path.stat().st_size != dtype.itemsize * shape[0] * shape[1]:
-        raise InputError(
-            f"{path} is damaged: it is not {shape[0]} x {shape[1]} numbers long; restore it from a backup."
-        )
+        raise InputError(f"{path} is damaged: not {shape[0]} x {shape[1]} numbers long; restore it from a backup.")
     return np.frombuffer(_mapped(path), dtype=dtype).reshape(shape)
 
 

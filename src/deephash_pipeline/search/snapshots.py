@@ -12,15 +12,7 @@ from deephash_pipeline.search.answers import Ids, ItemId
 from deephash_pipeline.search.features import FeatureForm
 from deephash_pipeline.search.filters import CONDITIONS_KEPT, Condition
 from deephash_pipeline.search.ids import INTEGER, MISSING
-from deephash_pipeline.search.parts import (
-    EVERY_ROW,
-    CodeGroups,
-    SearchedPart,
-    bitmap_of,
-    full_bitmap,
-    rows_in,
-    without_rows,
-)
+from deephash_pipeline.search.parts import EVERY_ROW, CodeGroups, SearchedPart, bitmap_of, rows_in, without_rows
 from deephash_pipeline.search.segments import Contents, Segment
 
 FIRST_CAPACITY = 64
@@ -33,7 +25,7 @@ class Tail:
     """
 
     def __init__(self, words: int, kind: str | None, form: FeatureForm) -> None:
-        self.kind = kind
+        self.kind, self.form = kind, form
         self.ids: list[ItemId] = []
         self.row_of_id: dict[ItemId, int] = {}
         self.words = np.zeros((words, FIRST_CAPACITY), dtype=np.uint64)
@@ -98,9 +90,7 @@ class SeenTail:
 
     def find(self, ids: Ids) -> NDArray[np.int64]:
         """The row of each id, MISSING for an id that is not there."""
-        rows: NDArray[np.int64] = np.array(
-            [self.tail.row_of_id.get(value, MISSING) for value in ids.tolist()], dtype=np.int64
-        )
+        rows = np.array([self.tail.row_of_id.get(value, MISSING) for value in ids.tolist()], dtype=np.int64)
         rows[rows >= self.size] = MISSING
         return rows
 
@@ -144,8 +134,8 @@ class Source:
 
     def without(self, rows: NDArray[np.int64]) -> "Source":
         """The same with some rows removed that were there."""
-        present = self.present if len(self.present) else full_bitmap(self.items.size)
-        return replace(self, present=without_rows(present, rows), removed=self.removed + len(rows))
+        present = without_rows(self.present, rows, self.items.size)
+        return replace(self, present=present, removed=self.removed + len(rows))
 
     def grown(self, items: SeenTail) -> "Source":
         """The tail with more items."""
@@ -195,6 +185,17 @@ class Snapshot:
         """Number of the first row of every source, and of all rows, int64 (sources + 1,)."""
         return np.concatenate(([0], np.cumsum([source.items.size for source in self.sources], dtype=np.int64)))
 
+    @property
+    def _tail(self) -> Tail:
+        items = self.sources[-1].items
+        assert isinstance(items, SeenTail)
+        return items.tail
+
+    @property
+    def words(self) -> int:
+        """Words of a code."""
+        return len(self._tail.words)
+
     def rows(self) -> NDArray[np.int64]:
         """The rows of all items, int64, in the order of insertion."""
         firsts = self.first_rows[:-1].tolist()
@@ -208,9 +209,8 @@ class Snapshot:
     def parts_at(self, condition: Condition, positions: NDArray[np.int64]) -> list[SearchedPart]:
         """What to search when only items at the positions of a condition, ascending, may be found; it is kept."""
         found = ((source, source.items.rows_of(positions)) for source in self.sources)
-        self.searched[condition] = self._parts(
-            bitmap_of(rows[source.has(rows)], source.items.size) for source, rows in found
-        )
+        bitmaps = (bitmap_of(rows[source.has(rows)], source.items.size) for source, rows in found)
+        self.searched[condition] = self._parts(bitmaps)
         if len(self.searched) > CONDITIONS_KEPT:
             del self.searched[next(iter(self.searched))]
         return self.searched[condition]
@@ -234,9 +234,9 @@ class Snapshot:
                 like[mine] = get(self.sources[place].items, rows[mine] - firsts[place])
         return like
 
-    def ids_of(self, rows: NDArray[np.int64], kind: str | None) -> Ids:
+    def ids_of(self, rows: NDArray[np.int64]) -> Ids:
         """Ids of some rows, of the same shape."""
-        empty = np.empty(rows.shape, dtype=object if kind not in (None, INTEGER) else np.int64)
+        empty = np.empty(rows.shape, dtype=np.int64 if self._tail.kind in (None, INTEGER) else object)
         return self.gathered(rows, _ids_of, empty)
 
     def find(self, ids: Ids) -> NDArray[np.int64]:
@@ -255,13 +255,14 @@ class Snapshot:
         empty = np.empty(rows.shape, dtype=np.int64)
         return self.gathered(rows, lambda items, within: items.positions_of(within), empty)
 
-    def words_of(self, rows: NDArray[np.int64], words: int) -> NDArray[np.uint64]:
+    def words_of(self, rows: NDArray[np.int64]) -> NDArray[np.uint64]:
         """Codes of some rows, uint64 (rows, words)."""
-        empty = np.empty((len(rows), words), dtype=np.uint64)
+        empty = np.empty((len(rows), self.words), dtype=np.uint64)
         return self.gathered(rows, lambda items, within: items.groups.words_of(within).T, empty)
 
-    def features_of(self, rows: NDArray[np.int64], form: FeatureForm) -> NDArray[np.float32]:
+    def features_of(self, rows: NDArray[np.int64]) -> NDArray[np.float32]:
         """Features of some rows, float32 (rows, width)."""
+        form = self._tail.form
         empty = np.empty((len(rows), form.columns), dtype=form.dtype)
         if not form.width:
             return form.real(empty)

@@ -95,7 +95,12 @@ class Store:
                 self.ledger.create({**settings, "next_position": 0, "generation": 0})
                 if folder is not None:
                     flush(folder)
-            settings = self._checked_settings()
+            settings = self.ledger.settings()
+            if settings.get("format") not in (FORMAT, FORMAT_WITH_TYPE):
+                raise InputError(
+                    f"{folder} has the format {settings.get('format')}, this version reads {FORMAT_WITH_TYPE}; "
+                    "build it anew."
+                )
             self.ledger.verify()
             self.code_length = int(settings["code_length"])
             self.form = FeatureForm(int(settings["width"]), settings.get(FEATURE_TYPE, FeatureForm.kind))
@@ -115,15 +120,6 @@ class Store:
         except BaseException:
             self.close()
             raise
-
-    def _checked_settings(self) -> dict[str, Any]:
-        settings = self.ledger.settings()
-        if settings.get("format") not in (FORMAT, FORMAT_WITH_TYPE):
-            raise InputError(
-                f"{self.folder} has the format {settings.get('format')}, this version reads {FORMAT_WITH_TYPE}; "
-                "build it anew."
-            )
-        return settings
 
     def close(self) -> None:
         """Give back the ledger and the right to write."""
@@ -169,7 +165,7 @@ class Store:
             break
         self._generation, self.kind = settings["generation"], settings.get("kind")
         self.next_position = int(settings["next_position"])
-        self._start_tail()
+        self._tail = Tail(self.words, self.kind, self.form)
         self._tail.append(tail)
         self.snapshot = snapshot_of(list(self._loaded.values()), self._tail.seen(), removed)
 
@@ -194,18 +190,13 @@ class Store:
         assert self.folder is not None
         return read_segment(self.folder / SEGMENTS, entry.name, entry.digest, self.code_length)
 
-    def _start_tail(self) -> None:
-        self._tail = Tail(self.words, self.kind, self.form)
-
     def add(self, contents: Contents, kind: str, metadata: dict[str, list[Any]], replaced: NDArray[np.int64]) -> None:
         """Add items, and remove those at replaced positions, in one transaction; `lock` is taken."""
         count = len(contents.positions)
         bulk = count >= BULK_ITEMS or len(self._tail.ids) + count > TAIL_ITEMS
         # The tail precedes what is added, so both go into one segment.
         merged = self._mergeable(self.snapshot.without(replaced)) if bulk else []
-        segment = None
-        if bulk:
-            segment = self._built([*(s.items.contents_of(s.rows()) for s in merged if s.count), contents])
+        segment = self._built(merged, contents) if bulk else None
         with self.ledger.transaction():
             self.ledger.set("kind", kind)
             self.ledger.set("next_position", self.next_position + count)
@@ -233,13 +224,10 @@ class Store:
         """Make one segment of all items; `lock` is taken, and searches go on."""
         sources = [source for source in self.snapshot.sources if source.items.size]
         if len(sources) > 1 or any(source.removed or isinstance(source.items, SeenTail) for source in sources):
-            self._merge(sources)
-
-    def _merge(self, sources: Sequence[Source]) -> None:
-        segment = self._built([source.items.contents_of(source.rows()) for source in sources if source.count])
-        with self.ledger.transaction():
-            self._replace(sources, segment)
-        self._swap(sources, segment)
+            segment = self._built(sources)
+            with self.ledger.transaction():
+                self._replace(sources, segment)
+            self._swap(sources, segment)
 
     def _mergeable(self, snapshot: Snapshot) -> list[Source]:
         """The tail, and the segments before it that are small enough to be merged with it."""
@@ -253,7 +241,8 @@ class Store:
             kept.insert(0, sources.pop())
         return [source for source in kept if source.items.size]
 
-    def _built(self, contents: Sequence[Contents]) -> Segment | None:
+    def _built(self, sources: Sequence[Source], *added: Contents) -> Segment | None:
+        contents = [*(source.items.contents_of(source.rows()) for source in sources if source.count), *added]
         if not contents:
             return None
         segment = segment_of(joined(contents), uuid.uuid4().hex)
@@ -286,7 +275,7 @@ class Store:
             segments = sorted([*segments, new], key=lambda segment: segment.first_position)
         self._loaded = {segment.name: segment for segment in segments}
         if any(isinstance(source.items, SeenTail) for source in old):
-            self._start_tail()
+            self._tail = Tail(self.words, self.kind, self.form)
         _, removed = self.ledger.removed_after(0)
         self.snapshot = snapshot_of(segments, self._tail.seen(), removed)
         self._delete_files(gone)

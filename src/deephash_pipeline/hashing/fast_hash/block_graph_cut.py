@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import breadth_first_order, maximum_flow
 
+from deephash_pipeline.hashing.rows import Ints
 from deephash_pipeline.retrieval.labels import share_a_label
 
 LARGEST_BLOCK = 1000
@@ -25,17 +26,17 @@ class Pairs(NamedTuple):
         similar: bool (pairs,), whether they share a label.
     """
 
-    first: NDArray[np.int64]
-    second: NDArray[np.int64]
+    first: Ints
+    second: Ints
     similar: NDArray[np.bool_]
 
-    def matrix(self, weights: NDArray[np.int64], rows: int) -> csr_matrix:
+    def matrix(self, weights: Ints, rows: int) -> csr_matrix:
         """A with a weight for each pair, symmetric, of shape (rows, rows)."""
         upper = csr_matrix((weights, (self.first, self.second)), shape=(rows, rows))
         return (upper + upper.T).tocsr()
 
 
-def draw_pairs(labels: NDArray[np.int64], partners: int, generator: np.random.Generator) -> Pairs:
+def draw_pairs(labels: Ints, partners: int, generator: np.random.Generator) -> Pairs:
     """Draw for every row so many similar and so many dissimilar partners, or all where there are fewer.
 
     Args:
@@ -63,7 +64,7 @@ def draw_pairs(labels: NDArray[np.int64], partners: int, generator: np.random.Ge
     return Pairs(drawn // count, drawn % count, np.concatenate(kinds)[places])
 
 
-def blocks_of(labels: NDArray[np.int64], generator: np.random.Generator) -> list[NDArray[np.int64]]:
+def blocks_of(labels: Ints, generator: np.random.Generator) -> list[Ints]:
     """Rows in blocks whose rows are all similar to each other: those with one label in common, in parts if many.
 
     Args:
@@ -72,7 +73,7 @@ def blocks_of(labels: NDArray[np.int64], generator: np.random.Generator) -> list
         generator: shuffles the rows of a label that has several blocks.
     """
     has_label = labels.astype(np.bool_) if labels.ndim == 2 else np.equal.outer(labels, np.arange(labels.max() + 1))
-    blocks: list[NDArray[np.int64]] = []
+    blocks: list[Ints] = []
     for label in range(has_label.shape[1]):
         rows = np.flatnonzero(has_label[:, label])
         if len(rows) > LARGEST_BLOCK:
@@ -81,9 +82,7 @@ def blocks_of(labels: NDArray[np.int64], generator: np.random.Generator) -> list
     return [*blocks, *np.flatnonzero(~has_label.any(axis=1))[:, np.newaxis]]
 
 
-def infer_bits(
-    weights: csr_matrix, blocks: Sequence[NDArray[np.int64]], passes: int, generator: np.random.Generator
-) -> NDArray[np.int64]:
+def infer_bits(weights: csr_matrix, blocks: Sequence[Ints], passes: int, generator: np.random.Generator) -> Ints:
     """Lower b'A b over b in {-1, 1}^n, beginning with ones, by the best bits of a block with all others fixed.
 
     Args:
@@ -106,7 +105,7 @@ def infer_bits(
     return bits
 
 
-def cut(weights: csr_matrix, pulls: NDArray[np.int64]) -> NDArray[np.int64]:
+def cut(weights: csr_matrix, pulls: Ints) -> Ints:
     """The b in {-1, 1}^m with the smallest b'A b / 2 + p'b, where no entry of A is above 0.
 
     Two ends of a pair that differ cost -2 A_ij more than two alike, and a bit of 1 costs 2 p_i more than one of -1: the

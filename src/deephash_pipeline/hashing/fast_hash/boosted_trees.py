@@ -7,6 +7,8 @@ from numba import njit
 from numpy.typing import NDArray
 from sklearn.tree import DecisionTreeClassifier
 
+from deephash_pipeline.hashing.rows import Floats, Ints
+
 KEPT_WEIGHT = 0.99
 """Share of the weight of all rows that a tree learns from: the rows with the smallest weights are left out."""
 
@@ -25,8 +27,8 @@ class Ensemble(NamedTuple):
     """
 
     feature: NDArray[np.int32]
-    value: NDArray[np.float64]
-    splits: NDArray[np.int64]
+    value: Floats
+    splits: Ints
 
 
 class EnsembleSize(NamedTuple):
@@ -48,11 +50,7 @@ class EnsembleSize(NamedTuple):
 
 
 def boost(
-    z: NDArray[np.float32],
-    bits: NDArray[np.int64],
-    weights: NDArray[np.float64],
-    size: EnsembleSize,
-    generator: np.random.Generator,
+    z: NDArray[np.float32], bits: Ints, weights: Floats, size: EnsembleSize, generator: np.random.Generator
 ) -> Ensemble:
     """Fit bits by the signs of a sum of trees' votes: AdaBoost, by its exponential loss.
 
@@ -99,7 +97,7 @@ def boost(
     return ensemble
 
 
-def without_the_smallest(weights: NDArray[np.float64]) -> NDArray[np.float64]:
+def without_the_smallest(weights: Floats) -> Floats:
     """Set to 0 the smallest weights (n,), as long as those that are left have `KEPT_WEIGHT` of all.
 
     Example:
@@ -113,7 +111,7 @@ def without_the_smallest(weights: NDArray[np.float64]) -> NDArray[np.float64]:
     return kept
 
 
-def lay_out(tree: DecisionTreeClassifier, vote: float, feature: NDArray[np.int32], value: NDArray[np.float64]) -> None:
+def lay_out(tree: DecisionTreeClassifier, vote: float, feature: NDArray[np.int32], value: Floats) -> None:
     """Write a tree of -1 and 1 into the rows of an `Ensemble`; under a leaf that lies higher all leaves are alike."""
     fitted, inner = tree.tree_, len(value) // 2
 
@@ -131,7 +129,7 @@ def lay_out(tree: DecisionTreeClassifier, vote: float, feature: NDArray[np.int32
 
 
 @njit(cache=True, nogil=True)
-def add_votes(z: NDArray[np.float32], feature: NDArray[np.int32], value: NDArray[np.float64]) -> NDArray[np.float64]:
+def add_votes(z: NDArray[np.float32], feature: NDArray[np.int32], value: Floats) -> Floats:
     """Sum of the votes of each of some ensembles.
 
     Args:

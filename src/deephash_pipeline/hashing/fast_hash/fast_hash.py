@@ -9,6 +9,7 @@ from pydantic import Field, PositiveInt
 from deephash_pipeline.hashing.base import HashFunction, learned
 from deephash_pipeline.hashing.fast_hash.block_graph_cut import blocks_of, draw_pairs, infer_bits
 from deephash_pipeline.hashing.fast_hash.boosted_trees import Ensemble, EnsembleSize, add_votes, boost
+from deephash_pipeline.hashing.rows import Ints
 
 
 class FastHash(HashFunction):
@@ -65,7 +66,7 @@ class FastHash(HashFunction):
     partners: PositiveInt = 100
     passes: PositiveInt = 2
 
-    def _learn(self, z: NDArray[Any], labels: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+    def _learn(self, z: NDArray[Any], labels: Ints) -> dict[str, NDArray[Any]]:
         generator = np.random.default_rng(self.random_state)
         z = np.ascontiguousarray(z, dtype=np.float32)
         pairs, blocks = draw_pairs(labels, self.partners, generator), blocks_of(labels, generator)
@@ -87,7 +88,7 @@ class FastHash(HashFunction):
         return add_votes(z.astype(np.float32), self.feature_, self.value_)
 
 
-def pair_weights(distance: NDArray[np.int64], similar: NDArray[np.bool_], bit: int) -> NDArray[np.int64]:
+def pair_weights(distance: Ints, similar: NDArray[np.bool_], bit: int) -> Ints:
     """A_ij: what a pair loses where a bit is equal, less what it loses where it differs, times 4 r^2.
 
     Args:

@@ -15,13 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from deephash_pipeline.losses.exponentiated.formula import (
-    Departures,
-    LossAndGradient,
-    PairSums,
-    gradient_scale,
-    loss_from_sums,
-)
+from deephash_pipeline.losses.exponentiated.formula import Departures, LossAndGradient, PairSums
 from deephash_pipeline.losses.exponentiated.kernel import COLUMNS_AT_ONCE, Batch, play
 
 SMALL_BLOCK, LARGE_BLOCK = 128, 256
@@ -47,11 +41,10 @@ def loss_and_gradient(u: Tensor, labels: Tensor, departures: Departures) -> Loss
     largest = max(dissimilar, similar)
     if largest == 0:
         return LossAndGradient(u.new_zeros(()), torch.zeros_like(u), u.new_zeros(()))
-    sums, gradient = _sums_over_pairs(
-        u_array, labels_array, (dissimilar / largest, similar / largest), departures.temperature
-    )
-    gradient = np.ascontiguousarray(gradient) * u_array.dtype.type(largest * gradient_scale(code_length, departures))
-    value, true_loss = largest * loss_from_sums(sums, code_length, departures), largest * sums.exponential
+    weights = dissimilar / largest, similar / largest
+    sums, gradient = _sums_over_pairs(u_array, labels_array, weights, departures.temperature)
+    gradient = np.ascontiguousarray(gradient) * u_array.dtype.type(largest * departures.gradient_scale(code_length))
+    value, true_loss = largest * sums.loss(code_length, departures), largest * sums.exponential
     return LossAndGradient(
         torch.tensor(value, dtype=u.dtype), torch.from_numpy(gradient), torch.tensor(true_loss, dtype=u.dtype)
     )

@@ -16,13 +16,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from deephash_pipeline.losses.exponentiated.formula import (
-    Departures,
-    LossAndGradient,
-    PairSums,
-    gradient_scale,
-    loss_from_sums,
-)
+from deephash_pipeline.losses.exponentiated.formula import Departures, LossAndGradient, PairSums
 
 TILE = 64
 BITS_OF_PROGRAM = 16
@@ -171,10 +165,8 @@ def loss_and_gradient(u: Tensor, labels: Tensor, departures: Departures) -> Loss
     # A pair stands once in the sums of the kernel; sums of codes are in those of every group of bits.
     exponential, signed_product = (2 / pairs * sums[:, 0, kind].double().sum() for kind in range(2))
     totals = PairSums(exponential, signed_product, 2 / pairs * sums[:, :, 2].double().sum())
-    gradient = parts.sum(0)[:, :batch].T * (gradient_scale(code_length, departures) / pairs)
-    return LossAndGradient(
-        loss_from_sums(totals, code_length, departures).float(), gradient.contiguous(), exponential.float()
-    )
+    gradient = parts.sum(0)[:, :batch].T * (departures.gradient_scale(code_length) / pairs)
+    return LossAndGradient(totals.loss(code_length, departures).float(), gradient.contiguous(), exponential.float())
 
 
 def _pair_weights(labels: Tensor, balance_pairs: bool) -> tuple[Tensor, int]:

@@ -36,6 +36,24 @@ class Departures(NamedTuple):
     temperature: float
     balance_pairs: bool
 
+    def surrogate_scale(self, code_length: int) -> float:
+        """Factor of the mean over bits of F (2 sigma - 1): -sinh(1/K), or -K in units of the gradient.
+
+        Example:
+            >>> Departures("unit", 1.0, True).surrogate_scale(48)
+            -48.0
+        """
+        return -math.sinh(1 / code_length) if self.loss_scale == "paper" else -float(code_length)
+
+    def gradient_scale(self, code_length: int) -> float:
+        """Factor of the sum over j of F sigma (1 - sigma) u_jk: pairs stand twice, and 2 sigma - 1 has twice the slope.
+
+        Example:
+            >>> Departures("unit", 1.0, True).gradient_scale(48)
+            -4.0
+        """
+        return 4 * self.temperature * self.surrogate_scale(code_length) / code_length
+
 
 class LossAndGradient(NamedTuple):
     """What one pass over the pairs of a batch gives.
@@ -70,37 +88,16 @@ class PairSums(NamedTuple):
     signed_product: Any
     surrogate: Any
 
+    def loss(self, code_length: int, departures: Departures) -> Any:
+        """Return the value of the surrogate; with `loss_scale` ``unit`` it has no constant part.
 
-def surrogate_scale(code_length: int, departures: Departures) -> float:
-    """Factor of the mean over bits of F (2 sigma - 1): -sinh(1/K), or -K in units of the gradient.
-
-    Example:
-        >>> surrogate_scale(48, Departures("unit", 1.0, True))
-        -48.0
-    """
-    return -math.sinh(1 / code_length) if departures.loss_scale == "paper" else -float(code_length)
-
-
-def gradient_scale(code_length: int, departures: Departures) -> float:
-    """Factor of the sum over j of F sigma (1 - sigma) u_jk: pairs stand twice, and 2 sigma - 1 has twice the slope.
-
-    Example:
-        >>> gradient_scale(48, Departures("unit", 1.0, True))
-        -4.0
-    """
-    return 4 * departures.temperature * surrogate_scale(code_length, departures) / code_length
-
-
-def loss_from_sums(sums: PairSums, code_length: int, departures: Departures) -> Any:
-    """Return the value of the surrogate; with `loss_scale` ``unit`` it has no constant part.
-
-    Example:
-        >>> sums = PairSums(exponential=1.0, signed_product=0.5, surrogate=0.25)
-        >>> loss_from_sums(sums, 48, Departures("unit", 1.0, True))
-        -0.25
-    """
-    value = surrogate_scale(code_length, departures) / code_length * sums.surrogate
-    if departures.loss_scale == "paper":
-        c, s = math.cosh(1 / code_length), math.sinh(1 / code_length)
-        value = value + c * (c * sums.exponential + s * sums.signed_product)
-    return value
+        Example:
+            >>> sums = PairSums(exponential=1.0, signed_product=0.5, surrogate=0.25)
+            >>> sums.loss(48, Departures("unit", 1.0, True))
+            -0.25
+        """
+        value = departures.surrogate_scale(code_length) / code_length * self.surrogate
+        if departures.loss_scale == "paper":
+            c, s = math.cosh(1 / code_length), math.sinh(1 / code_length)
+            value = value + c * (c * self.exponential + s * self.signed_product)
+        return value

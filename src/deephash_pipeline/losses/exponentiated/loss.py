@@ -4,7 +4,6 @@ There is one formula (`formula`) and there are three ways to compute it: compile
 devices (`cuda`), both from class labels and without any B x B matrix; and in plain PyTorch (`tiles`) for the rest.
 """
 
-import functools
 import importlib.util
 from typing import Any
 
@@ -17,6 +16,7 @@ from deephash_pipeline.losses.exponentiated import cpu, tiles
 from deephash_pipeline.losses.exponentiated.formula import Departures, LossAndGradient, LossScale
 from deephash_pipeline.losses.hashing_loss import HashingLoss, deviation, is_multi_hot, supervision_matrix
 
+TRITON_IS_INSTALLED = importlib.util.find_spec("triton") is not None
 SATURATION = 10.0
 """beta |u_i u_j| above which 2 sigma - 1 is flat: its derivative is below 2e-4 of the largest."""
 
@@ -131,13 +131,8 @@ def _loss_and_gradient(u: Tensor, supervision: Tensor, departures: Departures) -
         return tiles.loss_and_gradient(u, supervision, departures)
     if u.device.type == "cpu":
         return cpu.loss_and_gradient(u, supervision, departures)
-    if u.device.type == "cuda" and u.dtype == torch.float32 and _triton_is_installed():
+    if u.device.type == "cuda" and u.dtype == torch.float32 and TRITON_IS_INSTALLED:
         from deephash_pipeline.losses.exponentiated.cuda import loss_and_gradient  # noqa: PLC0415 - PyTorch for CPUs comes without Triton
 
         return loss_and_gradient(u, supervision, departures)
     return tiles.loss_and_gradient(u, supervision_matrix(supervision), departures)
-
-
-@functools.cache
-def _triton_is_installed() -> bool:
-    return importlib.util.find_spec("triton") is not None

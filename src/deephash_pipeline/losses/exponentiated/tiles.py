@@ -8,13 +8,7 @@ from itertools import product
 import torch
 from torch import Tensor
 
-from deephash_pipeline.losses.exponentiated.formula import (
-    Departures,
-    LossAndGradient,
-    PairSums,
-    gradient_scale,
-    loss_from_sums,
-)
+from deephash_pipeline.losses.exponentiated.formula import Departures, LossAndGradient, PairSums
 from deephash_pipeline.losses.hashing_loss import signs
 
 TILE_ELEMENTS = 131_072
@@ -61,6 +55,6 @@ def loss_and_gradient(u: Tensor, supervision: Tensor, departures: Departures) ->
         slope = torch.ops.aten.sigmoid_backward(pair_factor, sigma)  # pair_factor * sigma * (1 - sigma)
         surrogate += 2 * torch.dot(pair_factor.flatten(), sigma.sub_(0.5).flatten())
         gradient_by_bit[bits, rows] = torch.matmul(slope, u_k[:, :, None])[:, :, 0]
-    gradient = gradient_by_bit.T.contiguous() * gradient_scale(code_length, departures)
+    gradient = gradient_by_bit.T.contiguous() * departures.gradient_scale(code_length)
     sums = PairSums(weighted.sum(), (weighted * supervision * code_product).sum(), surrogate)
-    return LossAndGradient(loss_from_sums(sums, code_length, departures), gradient, sums.exponential)
+    return LossAndGradient(sums.loss(code_length, departures), gradient, sums.exponential)

@@ -13,12 +13,4 @@ try:
 except ModuleNotFoundError as error:
     raise missing(error, "pipeline") from error
 
-__all__ = [
-    "CodeBlock",
-    "CodeFolder",
-    "Encoding",
-    "EncodingWorkers",
-    "Source",
-    "add_encoded",
-    "encode_source",
-]
+__all__ = ["CodeBlock", "CodeFolder", "Encoding", "EncodingWorkers", "Source", "add_encoded", "encode_source"]

@@ -75,10 +75,8 @@ def _of_tar(block: Block, source: Source) -> Iterator[NamedImage]:
     The image is the file with an image's suffix, the label the text of the file with the suffix ``.cls``.
     """
     options = {"block_size": READ_AHEAD, "cache_type": "readahead"} if is_remote(source.root) else {}
-    with (
-        reached(joined(source.root, block.shard)) as (filesystem, path),
-        filesystem.open(path, "rb", **options) as file,
-    ):
+    address = joined(source.root, block.shard)
+    with reached(address) as (filesystem, path), filesystem.open(path, "rb", **options) as file:
         for _, files in groupby(_files_of(file, block.size), key=itemgetter(0)):
             sample = {name: content for _, name, content in files}
             labels = [content for name, content in sample.items() if name.lower().endswith(LABEL)]
@@ -123,9 +121,6 @@ def _of_parquet(block: Block, source: Source) -> Iterator[NamedImage]:
                     content if isinstance(content, bytes) else b"",
                     None if label is None else str(label),
                 )
-
-
-NO_CONTENT = "it is not there, is empty, or a shard that ends in the middle"
 
 
 @dataclass(frozen=True)
@@ -186,7 +181,7 @@ def codes_of(block: Block, source: Source, hasher: ImageHasher) -> CodeBlock:
 
 def _refused(name: str, image: Path | bytes, label: str | None, known: set[str]) -> str | None:
     if image == b"":
-        return NO_CONTENT
+        return "it is not there, is empty, or a shard that ends in the middle"
     if name in known:
         return "its id has come before"
     try:

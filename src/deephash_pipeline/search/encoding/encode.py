@@ -1,23 +1,41 @@
-"""All images of a source -> a folder of their codes, each encoded exactly once."""
+"""All images of a source -> a folder of their codes, each encoded exactly once, here or as tasks of Ray."""
 
+import multiprocessing
 import os
-from collections.abc import Iterator
+import signal
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, TypeAlias
 
 import xxhash
 
+from deephash_pipeline.common.child_process import end_with_parent
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.progress import count_steps
+from deephash_pipeline.common.ray_cluster import connected
 from deephash_pipeline.common.stores import is_remote, local_path
 from deephash_pipeline.deephash import ImageHasher
-from deephash_pipeline.search.encoding.blocks import Work
+from deephash_pipeline.search.encoding.blocks import Work, encode_block
 from deephash_pipeline.search.encoding.code_folder import Broken, CodeFolder, Encoding
 from deephash_pipeline.search.encoding.listing import Block, Source
-from deephash_pipeline.search.encoding.workers import Encoded, encode_locally, encode_on_ray
 
 IMAGES_PER_BLOCK = 1024
+AHEAD = 2
+"""Blocks for each worker that are under way or wait beside it."""
+RETRIES = 20
+"""How often Ray begins a block anew whose worker or node was lost. Errors of the block itself are no such loss."""
+GPU_SHARE = 0.25
+"""Of a device for each task of Ray: one decodes while another's images are on it."""
+
+Encoded: TypeAlias = tuple[int, list[Broken]]
+"""How many images of a block are encoded, and which are not."""
+Pool: TypeAlias = tuple[Callable[[Block], Future[Encoded]], Callable[[], int]]
+"""What submits a block, and what says for how many there is room."""
 
 
 @dataclass
@@ -46,7 +64,7 @@ class EncodingWorkers:
     """Who encodes.
 
     Attributes:
-        count: processes of one thread; as many as cores by default.
+        count: processes of one thread, or tasks at a time; as many as cores by default.
         engine: ``local`` for processes of this machine, ``ray`` for tasks on a Ray cluster.
         address: address of the cluster, see `deephash_pipeline.common.ray_cluster.connected`.
         device: device to encode on: ``auto``, ``cpu``, ``cuda`` or ``cuda:N``.
@@ -60,12 +78,6 @@ class EncodingWorkers:
     engine: Literal["local", "ray"] = "local"
     address: str | None = None
     device: str = "auto"
-
-    def encode(self, blocks: Iterator[Block], work: Work) -> Iterator[Encoded]:
-        """Encode blocks; yield them as they end."""
-        if self.engine == "ray":
-            return encode_on_ray(blocks, work, self.count, self.address)
-        return encode_locally(blocks, work, self.count or len(os.sched_getaffinity(0)))
 
 
 ALL_CORES = EncodingWorkers()
@@ -125,12 +137,82 @@ def encode_source(
     work = Work(source, codes.address, made_from.hasher, workers.device)
     report = EncodingReport(len(blocks), len(blocks) - len(waiting))
     with count_steps("blocks", report.blocks, report.there) as advance:
-        for images, broken in workers.encode(iter(waiting), work):
+        for images, broken in encode_blocks(iter(waiting), work, workers):
             report.images += images
             report.broken += broken
             advance(f"{report.images:,} images")
     codes.sweep()
     return report
+
+
+def encode_blocks(blocks: Iterator[Block], work: Work, workers: EncodingWorkers) -> Iterator[Encoded]:
+    """Encode blocks, which are taken as there is room for them; yield them as they end.
+
+    Args:
+        blocks: blocks.
+        work: facts that are the same for all; its source and folder of codes must be seen from all nodes.
+        workers: workers that encode.
+
+    Raises:
+        InputError: a worker was killed, or on Ray that of one block again and again; there is no Ray or no cluster; or
+            see `deephash_pipeline.search.encoding.blocks.encode_block`.
+    """
+    with (_tasks_of_ray if workers.engine == "ray" else _processes)(work, workers) as (submit, room):
+        under_way: set[Future[Encoded]] = set()
+        while True:
+            under_way |= set(map(submit, islice(blocks, max(0, room() - len(under_way)))))
+            if not under_way:
+                return
+            ended, under_way = wait(under_way, return_when=FIRST_COMPLETED)
+            for future in ended:
+                yield future.result()
+
+
+@contextmanager
+def _processes(work: Work, workers: EncodingWorkers) -> Iterator[Pool]:
+    """Give processes of this machine; several CUDA devices are shared out among them."""
+    count = workers.count or len(os.sched_getaffinity(0))
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__])
+    pool = ProcessPoolExecutor(count, context, _prepare, (dict(os.environ),))
+    try:
+        yield lambda block: pool.submit(encode_block, block, work), lambda: AHEAD * count
+    except BrokenProcessPool:
+        raise InputError(
+            "a worker was killed, as where memory is short: the same command goes on; give it more memory, or fewer "
+            "--workers"
+        ) from None
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _prepare(environment: dict[str, str]) -> None:
+    """Make a process a worker: no traceback at Ctrl-C, and no longer a life than the command's."""
+    # The server that it comes from may have been started with other credentials of a store.
+    os.environ.update(environment)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    end_with_parent()
+
+
+@contextmanager
+def _tasks_of_ray(work: Work, workers: EncodingWorkers) -> Iterator[Pool]:
+    """Give tasks of one core on a cluster, whose nodes may come and go: a task begins anew where its node is lost."""
+    with connected(workers.address, workers.count) as ray:
+        options: dict[str, Any] = {"num_cpus": 1, "max_retries": RETRIES, "retry_exceptions": False}
+        if work.device.startswith("cuda") or (work.device == "auto" and ray.cluster_resources().get("GPU")):
+            options["num_gpus"] = GPU_SHARE
+        task, shared = ray.remote(**options)(encode_block), ray.put(work)
+
+        def room() -> int:
+            return workers.count or AHEAD * max(1, int(ray.cluster_resources().get("CPU", 1)))
+
+        try:
+            yield lambda block: task.remote(block, shared).future(), room
+        except ray.exceptions.RayTaskError as error:
+            raise error.cause from None
+        except ray.exceptions.RayError as error:
+            reason = " ".join(str(error).split())[:300]
+            raise InputError(f"a block cannot be encoded, its worker was lost {RETRIES} times ({reason})") from error
 
 
 def _absolute(address: str | Path) -> str:

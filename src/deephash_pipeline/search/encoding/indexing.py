@@ -44,9 +44,8 @@ def add_encoded(images: ImageIndex, codes: CodeFolder) -> AddedImages:
         for block in codes:
             there = [row for row, name in enumerate(block.names) if name in images.index]
             items = images.index.items([block.names[row] for row in there])
-            changed = [
-                row for row, item in zip(there, items, strict=True) if not np.array_equal(item.code, block.codes[row])
-            ]
+            known = zip(there, items, strict=True)
+            changed = [row for row, item in known if not np.array_equal(item.code, block.codes[row])]
             rows = sorted({*range(len(block.names))} - {*there} | {*changed})
             names = [block.names[row] for row in rows]
             paths = [_path(encoding.source.root, name) for name in names]

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import pyarrow
 import pyarrow.parquet
@@ -26,8 +26,7 @@ from deephash_pipeline.common.stores import (
 from deephash_pipeline.images.decoding.formats import FORMAT_NAMES, SUFFIXES, is_image, only_images
 from deephash_pipeline.images.sources.table import read_listing
 
-Kind = Literal["files", "tar", "parquet"]
-
+SHARDS = {".tar": "tar", ".parquet": "parquet"}
 KINDS = f"{FORMAT_NAMES} files, .tar shards or .parquet files"
 
 
@@ -161,9 +160,8 @@ class Source:
         return [self.address.rpartition("/")[2]]
 
     def _is_one(self, name: str) -> bool:
-        if _kind(name) is not None or is_remote(self.address):
-            return _kind(name) is not None
-        return is_image(os.path.join(local_path(self.root), name))
+        is_local = not is_remote(self.address)
+        return _kind(name) is not None or (is_local and is_image(os.path.join(local_path(self.root), name)))
 
     def _matched(self) -> list[str]:
         try:
@@ -209,13 +207,9 @@ class Source:
                 groups, first_row, taken = [], first_row + taken, 0
 
 
-def _kind(name: str) -> Kind | None:
-    lowered = name.lower()
-    if lowered.endswith(".tar"):
-        return "tar"
-    if lowered.endswith(".parquet"):
-        return "parquet"
-    return "files" if PurePosixPath(lowered).suffix in SUFFIXES else None
+def _kind(name: str) -> str | None:
+    suffix = PurePosixPath(name.lower()).suffix
+    return SHARDS.get(suffix, "files" if suffix in SUFFIXES else None)
 
 
 def _of_entries(entries: Sequence[Entry], images_per_block: int) -> Iterator[Block]:

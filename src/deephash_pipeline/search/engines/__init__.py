@@ -7,11 +7,4 @@ from deephash_pipeline.search.engines.addresses import default_name, open_engine
 from deephash_pipeline.search.engines.exported import EngineError
 from deephash_pipeline.search.engines.exporting import Exported, export_index
 
-__all__ = [
-    "EngineError",
-    "Exported",
-    "default_name",
-    "export_index",
-    "open_engine",
-    "open_export",
-]
+__all__ = ["EngineError", "Exported", "default_name", "export_index", "open_engine", "open_export"]

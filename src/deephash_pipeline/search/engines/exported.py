@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.retrieval.codes import check_codes
+from deephash_pipeline.retrieval.codes import check_codes, check_count
 from deephash_pipeline.search import Answers, Item, ItemId, Searchable
-from deephash_pipeline.search.checks import checked_count
+from deephash_pipeline.search.answers import GivenIds
 from deephash_pipeline.search.engines.rows import About, Row
 from deephash_pipeline.search.filters import Where
 from deephash_pipeline.search.searchable import Closing
@@ -83,10 +83,6 @@ class ExportedIndex(Closing, Searchable):
     def found(self, ids: Sequence[ItemId]) -> dict[ItemId, Item]:
         """Those of some items that are there."""
 
-    @abstractmethod
-    def close(self) -> None:
-        """Give back the connections."""
-
     @property
     def finished(self) -> About:
         """What the export says of itself, once it has come to its end.
@@ -121,7 +117,7 @@ class ExportedIndex(Closing, Searchable):
             InputError: an argument has another form, or the engine does not answer.
         """
         queries = check_codes(codes, self.code_length)
-        hits = self.nearest(queries, checked_count(k, "k"), where)
+        hits = self.nearest(queries, check_count(k, "k"), where)
         return self._answers(hits)
 
     def __contains__(self, item_id: object) -> bool:
@@ -134,19 +130,11 @@ class ExportedIndex(Closing, Searchable):
         Raises:
             InputError: there is no such item, or the engine does not answer.
         """
-        found = self.search(self.get(item_id).code[np.newaxis], checked_count(k, "k") + 1, where)
+        found = self.search(self.get(item_id).code[np.newaxis], check_count(k, "k") + 1, where)
         others = np.flatnonzero(found.ids[0] != item_id)[:k]
         return Answers(found.ids[:, others], found.distances[:, others])
 
-    def get(self, item_id: ItemId) -> Item:
-        """One item: code and metadata.
-
-        Raises:
-            InputError: there is no such item.
-        """
-        return self.items([item_id])[0]
-
-    def items(self, ids: Sequence[ItemId] | NDArray[Any]) -> list[Item]:
+    def items(self, ids: GivenIds) -> list[Item]:
         """Codes and metadata of some items.
 
         Raises:
@@ -162,7 +150,7 @@ class ExportedIndex(Closing, Searchable):
 
     def sample(self, count: int, seed: int) -> list[ItemId]:
         """Ids of some items drawn at random, or of all; equal seeds draw equal items of equal exports."""
-        wanted = min(checked_count(count, "count"), len(self))
+        wanted = min(check_count(count, "count"), len(self))
         rng, drawn = np.random.default_rng(seed), dict[int, ItemId]()
         positions = self.finished.last_position + 1
         # Positions of removed items are empty, so more are drawn than wanted.
@@ -186,7 +174,7 @@ class ExportedIndex(Closing, Searchable):
             if column in self.columns:
                 raise InputError(f"{self.place} has no values of {column!r}: run `deephash-pipeline export` again.")
             raise InputError(f"there is no column {column!r}; columns are: {', '.join(self.columns) or 'none'}.")
-        return self.finished.values[column][: checked_count(most, "most")]
+        return self.finished.values[column][: check_count(most, "most")]
 
     def info(self) -> dict[str, Any]:
         """What there is."""

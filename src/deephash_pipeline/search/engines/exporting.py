@@ -56,8 +56,7 @@ def export_index(
     Raises:
         InputError: the target has codes of another kind, cannot be written, or does not answer as the index does.
     """
-    kinds = {isinstance(item_id, str) for item_id in index.sample(1, seed)} if len(index) else {True}
-    form = About(index.code_length, kinds.pop(), index.features if vectors else 0)
+    form = About(index.code_length, not len(index) or not index.integer_ids, index.features if vectors else 0)
     if target.about is None:
         target.create(form)
     elif any(getattr(target.about, name) != getattr(form, name) for name in ("code_length", "text_ids", "width")):
@@ -105,9 +104,8 @@ def _check(index: HammingIndex, target: ExportedIndex, items: int, seed: int) ->
     queries ^= flipped
     k = min(CHECKED_NEIGHBOURS, items)
     expected, found = index.search(queries, k), target.search(queries, k)
-    for query in range(len(queries)):
-        if expected[query] != found[query]:
-            raise InputError(f"{target.place} does not answer as the index does: {remedy}.")
+    if any(expected[query] != found[query] for query in range(len(queries))):
+        raise InputError(f"{target.place} does not answer as the index does: {remedy}.")
     for ours, theirs in zip(sampled, target.items([item.id for item in sampled]), strict=True):
         if ours.metadata != theirs.metadata or ours.code.tobytes() != theirs.code.tobytes():
             raise InputError(f"{target.place} has another item {ours.id!r} than the index: {remedy}.")

@@ -79,10 +79,8 @@ class MilvusIndex(ExportedIndex):
         self._create(self.name + ABOUT_SUFFIX, schema, nothing="BIN_FLAT")
         schema = self._milvus.MilvusClient.create_schema(auto_id=False)
         schema.add_field("position", kinds.INT64, is_primary=True)
-        if about.text_ids:
-            schema.add_field("id", kinds.VARCHAR, max_length=LONGEST_ID)
-        else:
-            schema.add_field("id", kinds.INT64)
+        text, number = {"datatype": kinds.VARCHAR, "max_length": LONGEST_ID}, {"datatype": kinds.INT64}
+        schema.add_field("id", **(text if about.text_ids else number))
         schema.add_field("digest", kinds.INT64)
         schema.add_field("metadata", kinds.JSON)
         schema.add_field("code", kinds.BINARY_VECTOR, dim=-(-about.code_length // PADDED_BITS) * PADDED_BITS)
@@ -112,13 +110,8 @@ class MilvusIndex(ExportedIndex):
 
     def stored(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """See `ExportedIndex`."""
-        pages = self._asked(
-            "query_iterator",
-            self.name,
-            batch_size=POSITIONS_AT_ONCE,
-            filter="position >= 0",
-            output_fields=["position", "digest"],
-        )
+        wanted = {"filter": "position >= 0", "output_fields": ["position", "digest"]}
+        pages = self._asked("query_iterator", self.name, batch_size=POSITIONS_AT_ONCE, **wanted)
         found = list[tuple[int, int]]()
         while rows := pages.next():
             found += [(row["position"], row["digest"]) for row in rows]
@@ -165,9 +158,8 @@ class MilvusIndex(ExportedIndex):
             unsure = []
             for start in range(0, len(open_queries), at_once):
                 some = open_queries[start : start + at_once]
-                for query, hits in zip(
-                    some, self._hits([vectors[query] for query in some], limit, condition), strict=True
-                ):
+                hits_of_some = self._hits([vectors[query] for query in some], limit, condition)
+                for query, hits in zip(some, hits_of_some, strict=True):
                     if _is_sure(hits, k, limit):
                         found[query] = sorted(hits, key=_order)[:k]
                     elif limit == MOST_HITS:
@@ -200,25 +192,14 @@ class MilvusIndex(ExportedIndex):
             stop = (low + high) // 2 if high - low > 1 else high
 
     def _hits(self, vectors: list[bytes], limit: int, condition: str) -> list[list[Hit]]:
-        asked = self._asked(
-            "search",
-            self.name,
-            data=vectors,
-            anns_field="code",
-            limit=limit,
-            filter=condition,
-            output_fields=["id"],
-            search_params=EXACT,
-            consistency_level="Strong",
-        )
+        wanted = {"limit": limit, "filter": condition, "output_fields": ["id"], "consistency_level": "Strong"}
+        asked = self._asked("search", self.name, data=vectors, anns_field="code", search_params=EXACT, **wanted)
         return [[Hit(_key(hit), hit["entity"]["id"], int(hit["distance"])) for hit in of_query] for of_query in asked]
 
     def found(self, ids: Sequence[ItemId]) -> dict[ItemId, Item]:
         """See `ExportedIndex`."""
-        length = -(-self.code_length // 8)
-        rows = (
-            self._rows(f"id in {json.dumps(list(ids), ensure_ascii=False)}", ["id", "code", "metadata"]) if ids else []
-        )
+        length, listed = -(-self.code_length // 8), json.dumps(list(ids), ensure_ascii=False)
+        rows = self._rows(f"id in {listed}", ["id", "code", "metadata"]) if ids else []
         return {row["id"]: item_of(row["id"], row["code"][0][:length], row["metadata"]) for row in rows}
 
     def at(self, positions: Sequence[int]) -> dict[int, ItemId]:
@@ -231,10 +212,8 @@ class MilvusIndex(ExportedIndex):
         self._client.close()
 
     def _rows(self, condition: str, fields: list[str], name: str | None = None) -> list[dict[str, Any]]:
-        asked = self._asked(
-            "query", name or self.name, filter=condition, output_fields=fields, consistency_level="Strong"
-        )
-        return list(asked)
+        options = {"filter": condition, "output_fields": fields, "consistency_level": "Strong"}
+        return list(self._asked("query", name or self.name, **options))
 
     def _asked(self, method: str, *arguments: Any, **options: Any) -> Any:
         try:

@@ -49,12 +49,11 @@ class PostgresIndex(ExportedIndex):
         self._table = self._psycopg.sql.Identifier(name)
         self.about = None
         with self._connection() as connection:
-            row = connection.execute("SELECT obj_description(to_regclass(quote_ident(%s)), 'pg_class')", [name])
-            there = connection.execute("SELECT to_regclass(quote_ident(%s)) IS NOT NULL", [name]).fetchone()[0]
-            if there:
+            if _is_there(connection, name):
+                row = connection.execute("SELECT obj_description(to_regclass(quote_ident(%s)), 'pg_class')", [name])
                 self.about = About.from_json(row.fetchone()[0], self.place)
-        if approximate and not self._has_hnsw():
-            raise InputError(f"{self.place} has no HNSW index: make it by `deephash-pipeline export ... --hnsw`.")
+            if approximate and not _is_there(connection, f"{name}_hnsw"):
+                raise InputError(f"{self.place} has no HNSW index: make it by `deephash-pipeline export ... --hnsw`.")
 
     def create(self, about: About) -> None:
         """See `ExportedIndex`."""
@@ -102,9 +101,8 @@ class PostgresIndex(ExportedIndex):
         """See `ExportedIndex`; all of them in one transaction."""
         assert self.about is not None
         with self._connection() as connection, connection.transaction():
-            connection.execute(
-                self._sql("DELETE FROM {table} WHERE position = ANY(%s)"), [[row.position for row in rows]]
-            )
+            positions = [row.position for row in rows]
+            connection.execute(self._sql("DELETE FROM {table} WHERE position = ANY(%s)"), [positions])
             vector = ", vector" if self.about.width else ""
             copying = self._sql("COPY {table} (position, id, digest, metadata, code" + vector + ") FROM STDIN")
             with connection.cursor() as cursor, cursor.copy(copying) as copy:
@@ -131,11 +129,6 @@ class PostgresIndex(ExportedIndex):
                 index=self._psycopg.sql.Identifier(f"{self.name}_hnsw"),
             )
             connection.execute(made)
-
-    def _has_hnsw(self) -> bool:
-        with self._connection() as connection:
-            name = f"{self.name}_hnsw"
-            return bool(connection.execute("SELECT to_regclass(quote_ident(%s)) IS NOT NULL", [name]).fetchone()[0])
 
     def nearest(self, codes: NDArray[np.uint8], k: int, where: Where | None) -> list[list[Hit]]:
         """See `ExportedIndex`."""
@@ -210,6 +203,10 @@ class PostgresIndex(ExportedIndex):
         except self._psycopg.Error as error:
             reason = " ".join(str(error).split()) or type(error).__name__
             raise EngineError(f"{self.place} cannot be asked ({reason}); check the address and the server.") from error
+
+
+def _is_there(connection: Any, name: str) -> bool:
+    return bool(connection.execute("SELECT to_regclass(quote_ident(%s)) IS NOT NULL", [name]).fetchone()[0])
 
 
 def condition_of(where: Where, columns: Sequence[str], has_kind: HasKind) -> tuple[str, list[Any]]:

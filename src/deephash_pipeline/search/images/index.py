@@ -19,13 +19,7 @@ from deephash_pipeline.search.coded import CodedItems
 from deephash_pipeline.search.filters import Where
 from deephash_pipeline.search.images.changes import DIGEST, STAMP, compared
 from deephash_pipeline.search.images.listing import ListedImage
-from deephash_pipeline.search.images.stored import (
-    Runtime,
-    require_maker,
-    same_hasher,
-    stored_hasher,
-    write_picture,
-)
+from deephash_pipeline.search.images.stored import Runtime, require_maker, same_hasher, stored_hasher, write_picture
 from deephash_pipeline.search.images.updating import AddedImages, carry_out
 from deephash_pipeline.search.replacing import HASHER, PICTURE, refuse_exchanged
 from deephash_pipeline.search.store import LEDGER
@@ -189,12 +183,7 @@ class ImageIndex(CodedItems):
         index.add(ids, encoded.codes, metadata, features=features, replace=replace)
 
     def add(
-        self,
-        ids: Texts,
-        images: Images,
-        paths: Texts | None = None,
-        labels: Texts | None = None,
-        replace: bool = False,
+        self, ids: Texts, images: Images, paths: Texts | None = None, labels: Texts | None = None, replace: bool = False
     ) -> None:
         """Add images that are in memory.
 
@@ -248,7 +237,7 @@ class ImageIndex(CodedItems):
         ids = texts("id", ids)
         present = [name for name in ids if name in self.index]
         paths = [item.metadata.get("path") for item in self.index.items(present)]
-        removed = self._own().remove(ids, missing_ok=missing_ok)
+        removed = super().remove(ids, missing_ok)
         for path in paths:
             self.forget_picture(path)
         return removed

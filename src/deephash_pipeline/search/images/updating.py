@@ -81,12 +81,11 @@ def _copy(images: "ImageIndex", changes: Changes, report: AddedImages) -> None:
         new = sum(image.id not in images.index for image in some)
         images.store(EncodedPixels(codes, features), some)
         report.added += new
-        report.there += sum(image.id == source for image, source in zip(some, sources, strict=True))
-        report.changed += [
-            image.id
-            for image, source in zip(some, sources, strict=True)
-            if image.id in changes.changed and image.id != source
-        ]
+        for image, source in zip(some, sources, strict=True):
+            if image.id == source:
+                report.there += 1
+            elif image.id in changes.changed:
+                report.changed.append(image.id)
 
 
 def bring_up_to_date(

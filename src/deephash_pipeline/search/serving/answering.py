@@ -10,32 +10,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.search import Answers, ItemId
-from deephash_pipeline.search import Item as IndexedItem
+from deephash_pipeline.search import Answers, Item, ItemId
 from deephash_pipeline.search.coded import CodedItems
 from deephash_pipeline.search.engines import EngineError
 from deephash_pipeline.search.engines.rows import bits_of, code_of_bits
 from deephash_pipeline.search.images import ImageIndex
 from deephash_pipeline.search.images.distinct import distinct
 from deephash_pipeline.search.replacing import PICTURES
-from deephash_pipeline.search.serving.schemas import (
-    CodesAnswers,
-    CodesQuestion,
-    IndexInfo,
-    Item,
-    Query,
-    Question,
-    Result,
-    Results,
-)
+from deephash_pipeline.search.serving import schemas
 from deephash_pipeline.search.serving.settings import ServiceSettings
 
 ATTEMPTS = 10
 
 
 def answer(
-    name: str, images: CodedItems, question: Question, asked: NDArray[Any] | None, item_id: ItemId | None = None
-) -> Results:
+    name: str, images: CodedItems, question: schemas.Question, asked: NDArray[Any] | None, item_id: ItemId | None = None
+) -> schemas.Results:
     """Search an index, by a code, by a vector where it has vectors, or by an item of it.
 
     Raises:
@@ -66,12 +56,14 @@ def answer(
             # An answer may have been removed since; the next search does not find it.
             if attempt == ATTEMPTS - 1 or (item_id is not None and item_id not in images.index):
                 raise
-    return Results(
+    return schemas.Results(
         index=name,
         code_length=images.index.code_length,
-        query=Query(id=None if item_id is None else str(item_id), code=bits_of(query, images.index.code_length)),
+        query=schemas.Query(
+            id=None if item_id is None else str(item_id), code=bits_of(query, images.index.code_length)
+        ),
         results=[
-            Result(distance=distance, cosine=cosine, **_fields(name, images, item))
+            schemas.Result(distance=distance, cosine=cosine, **_fields(name, images, item))
             for (_, distance, cosine), item in zip(nearest, items, strict=True)
         ],
         more=len(nearest) == question.k < len(images),
@@ -87,7 +79,7 @@ def _within(found: Answers, radius: int | None) -> Sequence[tuple[ItemId, int, f
     return [(name, distance, cosine) for name, distance, cosine in answers if radius is None or distance <= radius]
 
 
-def answer_codes(images: CodedItems, question: CodesQuestion) -> CodesAnswers:
+def answer_codes(images: CodedItems, question: schemas.CodesQuestion) -> schemas.CodesAnswers:
     """Search an index by codes.
 
     Raises:
@@ -98,15 +90,16 @@ def answer_codes(images: CodedItems, question: CodesQuestion) -> CodesAnswers:
             raise InputError(f"codes: one has {len(bits)} bits, this index has {images.index.code_length}")
     codes = np.stack([np.frombuffer(code_of_bits(bits), dtype=np.uint8) for bits in question.codes])
     found = images.index.search(codes, question.k, {"label": list(question.label)} if question.label else None)
-    return CodesAnswers(ids=[list(map(str, ids)) for ids in found.ids.tolist()], distances=found.distances.tolist())
+    ids = [list(map(str, of_code)) for of_code in found.ids.tolist()]
+    return schemas.CodesAnswers(ids=ids, distances=found.distances.tolist())
 
 
-def described(name: str, images: CodedItems, item: IndexedItem) -> Item:
+def described(name: str, images: CodedItems, item: Item) -> schemas.Item:
     """An item of an index."""
-    return Item(**_fields(name, images, item))
+    return schemas.Item(**_fields(name, images, item))
 
 
-def _fields(name: str, images: CodedItems, item: IndexedItem) -> dict[str, Any]:
+def _fields(name: str, images: CodedItems, item: Item) -> dict[str, Any]:
     about = item.metadata
     told = {column: value for column, value in about.items() if not isinstance(value, bytes)}
     label, path = about.get("label"), None if images.width else about.get("path")
@@ -132,9 +125,9 @@ def thumbnail_address(name: str, item_id: str, size: int | None = None) -> str:
     return f"/v1/items/{quote(item_id, safe='')}/thumbnail?{urlencode(where)}"
 
 
-def index_info(name: str, images: CodedItems, settings: ServiceSettings) -> IndexInfo:
+def index_info(name: str, images: CodedItems, settings: ServiceSettings) -> schemas.IndexInfo:
     """What a page must know of an index."""
-    return IndexInfo(
+    return schemas.IndexInfo(
         name=name,
         images=len(images),
         code_length=images.index.code_length,

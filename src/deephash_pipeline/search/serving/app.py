@@ -28,24 +28,11 @@ from deephash_pipeline.search import ItemId
 from deephash_pipeline.search.coded import CodedItems
 from deephash_pipeline.search.engines import EngineError
 from deephash_pipeline.search.images import ImageIndex
+from deephash_pipeline.search.serving import schemas
 from deephash_pipeline.search.serving.answering import answer, answer_codes, described, index_info
 from deephash_pipeline.search.serving.observing import Observed, fault_of_the_machine
 from deephash_pipeline.search.serving.pictures import thumbnail
 from deephash_pipeline.search.serving.requests import one_line, read_fields, require_token
-from deephash_pipeline.search.serving.schemas import (
-    CodesAnswers,
-    CodesQuestion,
-    Health,
-    ImageQuestion,
-    IndexInfo,
-    Item,
-    NewItem,
-    Problem,
-    Question,
-    Removed,
-    Results,
-    Where,
-)
 from deephash_pipeline.search.serving.service import Service
 from deephash_pipeline.search.serving.settings import ServiceSettings
 
@@ -62,7 +49,7 @@ PAGE_POLICY = (
 )
 BEARER = HTTPBearer(scheme_name="token", auto_error=False)
 PROBLEMS: dict[int | str, dict[str, Any]] = {
-    code: {"model": Problem} for code in (400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 503, 507)
+    code: {"model": schemas.Problem} for code in (400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 503, 507)
 }
 
 
@@ -158,11 +145,11 @@ def _body(model: type[BaseModel]) -> dict[str, Any]:
 
 
 def _add_search(app: FastAPI, service: Service) -> None:
-    @app.post("/v1/search", responses=PROBLEMS, openapi_extra=_body(ImageQuestion))
-    async def search_by_image(request: Request) -> Results:
+    @app.post("/v1/search", responses=PROBLEMS, openapi_extra=_body(schemas.ImageQuestion))
+    async def search_by_image(request: Request) -> schemas.Results:
         """Find the pictures most like one that is sent."""
         with service.admitted():
-            content, question = await read_fields(request, ImageQuestion, service.settings)
+            content, question = await read_fields(request, schemas.ImageQuestion, service.settings)
             service.check_count(question)
             name, images = service.named(question)
             asked: NDArray[Any]
@@ -176,7 +163,7 @@ def _add_search(app: FastAPI, service: Service) -> None:
             return await run_in_threadpool(answer, name, images, question, asked)
 
     @app.post("/v1/search/codes", responses=PROBLEMS)
-    async def search_by_codes(question: CodesQuestion) -> CodesAnswers:
+    async def search_by_codes(question: schemas.CodesQuestion) -> schemas.CodesAnswers:
         """Find the items nearest to each of some codes, without what is known of them."""
         with service.admitted():
             service.check_count(question)
@@ -184,7 +171,7 @@ def _add_search(app: FastAPI, service: Service) -> None:
             return await run_in_threadpool(answer_codes, images, question)
 
     @app.get("/v1/search/{item_id:path}", responses=PROBLEMS)
-    async def search_by_id(item_id: str, question: Annotated[Question, Query()]) -> Results:
+    async def search_by_id(item_id: str, question: Annotated[schemas.Question, Query()]) -> schemas.Results:
         """Find the pictures most like one of the index."""
         with service.admitted():
             service.check_count(question)
@@ -196,17 +183,13 @@ def _add_items(app: FastAPI, service: Service) -> None:
     def writer(sent: Annotated[HTTPAuthorizationCredentials | None, Security(BEARER)]) -> None:
         require_token(sent, service.settings)
 
-    @app.post(
-        "/v1/items",
-        status_code=201,
-        dependencies=[Depends(writer)],
-        responses=PROBLEMS,
-        openapi_extra=_body(NewItem),
-    )
-    async def add_item(request: Request) -> Item:
+    writing: dict[str, Any] = {"dependencies": [Depends(writer)], "responses": PROBLEMS}
+
+    @app.post("/v1/items", status_code=201, openapi_extra=_body(schemas.NewItem), **writing)
+    async def add_item(request: Request) -> schemas.Item:
         """Add a picture or vector; when this is answered, it is stored for good and found by the next search."""
         with service.admitted():
-            content, new = await read_fields(request, NewItem, service.settings)
+            content, new = await read_fields(request, schemas.NewItem, service.settings)
             name, images = service.named(new)
             if new.vector is not None:
                 vector = service.vector_of(name, images.width, new)
@@ -217,26 +200,26 @@ def _add_items(app: FastAPI, service: Service) -> None:
             assert picture is not None and isinstance(images, ImageIndex)
             return await run_in_threadpool(_add, name, images, new, picture, encoded)
 
-    @app.delete("/v1/items/{item_id:path}", dependencies=[Depends(writer)], responses=PROBLEMS)
-    async def remove_item(item_id: str, where: Annotated[Where, Query()]) -> Removed:
+    @app.delete("/v1/items/{item_id:path}", **writing)
+    async def remove_item(item_id: str, where: Annotated[schemas.Where, Query()]) -> schemas.Removed:
         """Remove a picture or vector from an index; files outside the index stay."""
         with service.admitted():
             _, images, known = await run_in_threadpool(service.with_item, where, item_id)
             await run_in_threadpool(images.remove, [known])
-            return Removed(id=item_id)
+            return schemas.Removed(id=item_id)
 
-    class Sample(Where):
+    class Sample(schemas.Where):
         count: int = Field(default=24, ge=1, le=1000, description="How many.")
         seed: int = Field(default=0, ge=0, le=2**32, description="Equal seeds draw equal pictures.")
 
     @app.get("/v1/items", responses=PROBLEMS)
-    def some_items(sample: Annotated[Sample, Query()]) -> list[Item]:
+    def some_items(sample: Annotated[Sample, Query()]) -> list[schemas.Item]:
         """Some pictures, drawn at random."""
         name, images = service.named(sample)
         ids = [item_id for item_id in images.index.sample(sample.count, sample.seed) if item_id in images.index]
         return [described(name, images, item) for item in images.index.items(ids)]
 
-    class Size(Where):
+    class Size(schemas.Where):
         size: int = Field(default=192, ge=16, le=1024, description="Pixels of the longer side, at most.")
 
     @app.get("/v1/items/{item_id:path}/thumbnail", responses=PROBLEMS, response_class=Response)
@@ -250,13 +233,13 @@ def _add_items(app: FastAPI, service: Service) -> None:
         return Response(content, media_type=kind, headers={"Cache-Control": "private, max-age=60"})
 
     @app.get("/v1/items/{item_id:path}", responses=PROBLEMS)
-    def get_item(item_id: str, where: Annotated[Where, Query()]) -> Item:
+    def get_item(item_id: str, where: Annotated[schemas.Where, Query()]) -> schemas.Item:
         """A picture of the index: label, path and code."""
         name, images, known = service.with_item(where, item_id)
         return described(name, images, images.index.get(known))
 
 
-def _id_of(name: str, items: CodedItems, new: NewItem) -> ItemId:
+def _id_of(name: str, items: CodedItems, new: schemas.NewItem) -> ItemId:
     """The id of a new item; one that is there is only for items that replace it."""
     text = new.id if new.id is not None else f"added/{uuid4().hex}"
     item_id = items.id_of(text)
@@ -265,7 +248,7 @@ def _id_of(name: str, items: CodedItems, new: NewItem) -> ItemId:
     return item_id
 
 
-def _add_vector(name: str, items: CodedItems, new: NewItem, vector: NDArray[Any]) -> Item:
+def _add_vector(name: str, items: CodedItems, new: schemas.NewItem, vector: NDArray[Any]) -> schemas.Item:
     # A service of pictures has none of the packages of hash functions.
     vectors = cast("VectorIndex", items)
     item_id = _id_of(name, vectors, new)
@@ -274,7 +257,9 @@ def _add_vector(name: str, items: CodedItems, new: NewItem, vector: NDArray[Any]
     return described(name, vectors, vectors.index.get(item_id))
 
 
-def _add(name: str, images: ImageIndex, new: NewItem, picture: Image.Image, encoded: EncodedPixels) -> Item:
+def _add(
+    name: str, images: ImageIndex, new: schemas.NewItem, picture: Image.Image, encoded: EncodedPixels
+) -> schemas.Item:
     item_id = _id_of(name, images, new)
     before = images.index.get(item_id).metadata.get("path") if item_id in images.index else None
     path = images.keep_picture(picture)
@@ -287,7 +272,7 @@ def _add(name: str, images: ImageIndex, new: NewItem, picture: Image.Image, enco
     return described(name, images, images.index.get(item_id))
 
 
-class DuplicatesOf(Where):
+class DuplicatesOf(schemas.Where):
     """What the page of duplicates is asked."""
 
     level: Literal["strict", "default", "loose"] = "default"
@@ -312,14 +297,14 @@ def _add_state(app: FastAPI, service: Service) -> None:
         return HTMLResponse(content, headers={"Content-Security-Policy": PAGE_POLICY})
 
     @app.get("/v1/indexes", responses=PROBLEMS)
-    def list_indexes() -> list[IndexInfo]:
+    def list_indexes() -> list[schemas.IndexInfo]:
         """The indexes that are served."""
         return [index_info(name, images, service.settings) for name, images in service.indexes.items()]
 
     @app.get("/healthz")
-    def health() -> Health:
+    def health() -> schemas.Health:
         """Whether the service answers."""
-        return Health(status="ok", images=sum(map(len, service.indexes.values())))
+        return schemas.Health(status="ok", images=sum(map(len, service.indexes.values())))
 
     @app.get("/metrics", response_class=Response)
     def metrics() -> Response:

@@ -8,6 +8,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from fastapi import HTTPException
@@ -45,10 +46,7 @@ class Metrics:
         images = Gauge("deephash_images", "Images of an index.", ("index",), registry=self.registry)
         for name in indexes:
             # Another may take its place.
-            def count(name: str = name) -> float:
-                return len(indexes[name])
-
-            images.labels(name).set_function(count)
+            images.labels(name).set_function(partial(lambda name: len(indexes[name]), name))
 
 
 class Observed:
@@ -110,9 +108,7 @@ class Observed:
             logger.info(json.dumps(line))
 
     def _too_large(self) -> HTTPException:
-        return HTTPException(
-            413, f"the request has more than {self.settings.most_bytes:,} bytes; send a smaller picture"
-        )
+        return HTTPException(413, f"the request has more than {self.settings.most_bytes:,} bytes; send a smaller one")
 
 
 def fault_of_the_machine(error: Exception) -> tuple[int, str] | None:

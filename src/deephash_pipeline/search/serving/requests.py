@@ -57,7 +57,7 @@ async def read_fields(request: Request, model: type[Fields], settings: ServiceSe
 async def _read_form(request: Request, model: type[Fields]) -> tuple[bytes, Fields]:
     try:
         form = await request.form(max_files=1, max_fields=MOST_FIELDS, max_part_size=MOST_FIELD_BYTES)
-    except (FormParserError, KeyError, UnicodeError, LookupError) as error:
+    except (FormParserError, UnicodeError) as error:
         raise HTTPException(400, "the multipart form cannot be read") from error
     async with request.form():
         picture = form.get("image")
@@ -88,6 +88,4 @@ def require_token(sent: HTTPAuthorizationCredentials | None, settings: ServiceSe
     if settings.token is None:
         raise HTTPException(403, "this service is read-only; start it with --token-file to add and remove")
     if sent is None or not hmac.compare_digest(sent.credentials.encode(), settings.token.encode()):
-        raise HTTPException(
-            401, "send the service's token as `Authorization: Bearer ...`", {"WWW-Authenticate": "Bearer"}
-        )
+        raise HTTPException(401, "send the token as `Authorization: Bearer ...`", {"WWW-Authenticate": "Bearer"})

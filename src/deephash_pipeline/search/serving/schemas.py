@@ -18,32 +18,24 @@ class Where(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    index: Name | None = Field(
-        default=None, description="Name of an index; the first by default.", examples=["photos.index"]
-    )
+    index: Name | None = Field(None, description="Name of an index; the first by default.", examples=["photos.index"])
 
 
 class Question(Where):
     """How much is asked."""
 
-    k: int = Field(default=20, ge=1, description="How many to find.", examples=[10])
-    radius: int | None = Field(
-        default=None, ge=0, le=MAXIMUM_CODE_LENGTH, description="Only those at most so many bits away.", examples=[8]
-    )
-    label: list[Label] | None = Field(
-        default=None, max_length=1000, description="Only of these labels.", examples=[["3"]]
-    )
-    distinct: bool = Field(default=False, description="Whether to hide copies of pictures that come before.")
+    k: int = Field(20, ge=1, description="How many to find.", examples=[10])
+    radius: int | None = Field(None, ge=0, le=MAXIMUM_CODE_LENGTH, description="Most bits away.", examples=[8])
+    label: list[Label] | None = Field(None, max_length=1000, description="Only of these labels.", examples=[["3"]])
+    distinct: bool = Field(False, description="Whether to hide copies of pictures that come before.")
 
 
 class Sent(Where):
     """A picture in base64, or a vector."""
 
-    image: str = Field(
-        default="", description="PNG, JPEG, WebP or BMP in base64, also as a data: URL.", examples=["iVBORw0KGgo="]
-    )
+    image: str = Field("", description="PNG, JPEG, WebP or BMP in base64, or a data: URL.", examples=["iVBORw0KGgo="])
     vector: list[float] | None = Field(
-        default=None,
+        None,
         min_length=1,
         description="Numbers, in place of `image`, where the index has vectors.",
         examples=[[0.1, -0.2, 0.7]],
@@ -54,13 +46,9 @@ class ImageQuestion(Question, Sent):
     """A search by a picture in base64, or by a vector."""
 
     where: dict[str, Any] | None = Field(
-        default=None,
-        description="Conditions on metadata, where the index has vectors.",
-        examples=[{"year": {">=": 2020}}],
+        None, description="Conditions on metadata, where the index has vectors.", examples=[{"year": {">=": 2020}}]
     )
-    url: str | None = Field(
-        default=None, description="Of the picture, in place of `image`, where the service allows it."
-    )
+    url: str | None = Field(None, description="Of the picture, in place of `image`, where the service allows it.")
 
 
 class CodesQuestion(Where):
@@ -69,8 +57,8 @@ class CodesQuestion(Where):
     codes: list[Annotated[str, StringConstraints(pattern="^[01]+$", max_length=MAXIMUM_CODE_LENGTH)]] = Field(
         min_length=1, max_length=MOST_CODES, description="Bits, first to last.", examples=[["011010011100"]]
     )
-    k: int = Field(default=20, ge=1, description="How many to find for each.", examples=[10])
-    label: list[Label] | None = Field(default=None, max_length=1000, description="Only of these labels.")
+    k: int = Field(20, ge=1, description="How many to find for each.", examples=[10])
+    label: list[Label] | None = Field(None, max_length=1000, description="Only of these labels.")
 
 
 class CodesAnswers(BaseModel):
@@ -98,13 +86,13 @@ class NewItem(Sent):
     """A picture in base64, or a vector, to be added."""
 
     id: Annotated[Name, AfterValidator(addressable)] | None = Field(
-        default=None, description="Under which it is found; made up by default.", examples=["cats/7"]
+        None, description="Under which it is found; made up by default.", examples=["cats/7"]
     )
-    label: Label | None = Field(default=None, description="Of its class.", examples=["cat"])
+    label: Label | None = Field(None, description="Of its class.", examples=["cat"])
     metadata: dict[str, str | int | float] | None = Field(
-        default=None, description="Of a vector, by column.", examples=[{"year": 2020}]
+        None, description="Of a vector, by column.", examples=[{"year": 2020}]
     )
-    replace: bool = Field(default=False, description="Whether an item of the same id gives way.")
+    replace: bool = Field(False, description="Whether an item of the same id gives way.")
 
 
 class Item(BaseModel):
@@ -115,14 +103,14 @@ class Item(BaseModel):
     path: str | None = Field(description="Of its file from the folder of the index, if that has it.")
     code: str = Field(description="Bits, first to last.")
     thumbnail: str | None = Field(description="Where a small picture of it is; none of a vector.")
-    metadata: dict[str, str | int | float] | None = Field(default=None, description="Of a vector, by column.")
+    metadata: dict[str, str | int | float] | None = Field(None, description="Of a vector, by column.")
 
 
 class Result(Item):
     """A picture or vector that was found."""
 
     distance: int = Field(description="Bits that differ from the query.")
-    cosine: float | None = Field(default=None, description="Of vectors, by which they are in order.")
+    cosine: float | None = Field(None, description="Of vectors, by which they are in order.")
 
 
 class Query(BaseModel):

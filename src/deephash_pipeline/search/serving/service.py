@@ -74,19 +74,15 @@ class BatchingEncoder:
         self._thread.join()
 
     def _work(self) -> None:
-        ended = False
-        while not ended:
-            batch = []
-            waiting = self._queue.get()
-            while waiting is not None:
-                if waiting[1].set_running_or_notify_cancel():
-                    batch.append(waiting)
-                if len(batch) == self.batch_size or self._queue.empty():
-                    break
-                waiting = self._queue.get()
-            ended = waiting is None
-            if batch:
+        batch: list[Waiting] = []
+        for waiting in iter(self._queue.get, None):
+            if waiting[1].set_running_or_notify_cancel():
+                batch.append(waiting)
+            if batch and (len(batch) == self.batch_size or self._queue.empty()):
                 self._encode(batch)
+                batch = []
+        if batch:
+            self._encode(batch)
 
     def _encode(self, batch: list[Waiting]) -> None:
         try:
@@ -157,12 +153,11 @@ class Service:
         if self.pending >= self.settings.most_pending:
             raise HTTPException(429, "too many requests at once; ask again in a second", {"Retry-After": "1"})
         self.pending += 1
-        self.metrics.pending.set(self.pending)
         try:
-            yield
+            with self.metrics.pending.track_inprogress():
+                yield
         finally:
             self.pending -= 1
-            self.metrics.pending.set(self.pending)
 
     async def encoded(
         self, name: str, images: CodedItems, content: bytes, keep: bool = False

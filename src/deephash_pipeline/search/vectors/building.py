@@ -13,7 +13,7 @@ from deephash_pipeline.common.progress import count_steps
 from deephash_pipeline.hashing import HASH_FUNCTIONS, HashFunction
 from deephash_pipeline.provenance import content_digest
 from deephash_pipeline.retrieval import pack_bits
-from deephash_pipeline.search.answers import ItemId
+from deephash_pipeline.search.answers import GivenIds
 from deephash_pipeline.search.features import ROWS_AT_ONCE, FeatureType
 from deephash_pipeline.search.ids import checked_ids
 from deephash_pipeline.search.index import HammingIndex
@@ -70,7 +70,7 @@ def build_index(
     folder: Path,
     source: VectorSource,
     settings: BuildSettings,
-    ids: Sequence[ItemId] | NDArray[Any] | None = None,
+    ids: GivenIds | None = None,
     labels: Sequence[Any] | None = None,
 ) -> None:
     """Make an index of vectors; until it is whole, the folder is as it was.

@@ -12,8 +12,8 @@ from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.hashing import Encoder
 from deephash_pipeline.provenance import content_digest
 from deephash_pipeline.retrieval import pack_bits
-from deephash_pipeline.search.answers import Answers, ItemId
-from deephash_pipeline.search.checks import checked_count
+from deephash_pipeline.retrieval.codes import check_count
+from deephash_pipeline.search.answers import Answers, GivenIds, ItemId
 from deephash_pipeline.search.coded import CodedItems
 from deephash_pipeline.search.filters import Where
 from deephash_pipeline.search.index import HammingIndex
@@ -59,7 +59,7 @@ class VectorIndex(CodedItems):
         cls,
         folder: str | Path,
         vectors: Any,
-        ids: Sequence[ItemId] | NDArray[Any] | None = None,
+        ids: GivenIds | None = None,
         *,
         metadata: Mapping[str, Sequence[Any]] | None = None,
         labels: Sequence[Any] | None = None,
@@ -140,12 +140,7 @@ class VectorIndex(CodedItems):
         return self._coded(vectors, "vectors")[1]
 
     def add(
-        self,
-        vectors: Any,
-        ids: Sequence[ItemId] | NDArray[Any],
-        metadata: Mapping[str, Sequence[Any]] | None = None,
-        *,
-        replace: bool = False,
+        self, vectors: Any, ids: GivenIds, metadata: Mapping[str, Sequence[Any]] | None = None, *, replace: bool = False
     ) -> None:
         """Add vectors; when this returns, they are stored for good and found by the next search.
 
@@ -154,10 +149,6 @@ class VectorIndex(CodedItems):
         """
         unit, codes = self._coded(vectors, "vectors")
         self.index.add(ids, codes, metadata, features=unit if self.index.features else None, replace=replace)
-
-    def remove(self, ids: Sequence[ItemId] | NDArray[Any], missing_ok: bool = False) -> int:
-        """Remove vectors; return how many. See `HammingIndex.remove`."""
-        return self.index.remove(ids, missing_ok=missing_ok)
 
     def expected(self, k: int, recall: float | None = None) -> Expected:
         """How many candidates for each of k answers a search rescores, and the recall that was measured with them.
@@ -184,11 +175,11 @@ class VectorIndex(CodedItems):
             InputError: an argument has another form.
         """
         unit, codes = self._coded(queries, "queries")
-        return self._searched(unit, codes, checked_count(k, "k"), where, recall)
+        return self._searched(unit, codes, check_count(k, "k"), where, recall)
 
     def search_by_id(self, name: ItemId, k: int, where: Where | None = None) -> Answers:
         """Find the k nearest of an item of the index, without itself."""
-        k = checked_count(k, "k")
+        k = check_count(k, "k")
         code = self.index.get(name).code[np.newaxis]
         found = self._searched(self.index.features_of([name]), code, k + 1, where, None)
         others = np.flatnonzero(found.ids[0] != name)[:k]

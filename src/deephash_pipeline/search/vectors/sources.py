@@ -170,9 +170,7 @@ class ParquetVectors:
         if len(wrong) or not width > 0:
             row = int(wrong[0]) if len(wrong) else 0
             found = "no vector" if np.isnan(widths[row]) else f"{int(widths[row])} numbers"
-            raise InputError(
-                f"{self.name}: row {start + row} has {found}, the first has {width}: mend or drop that row"
-            )
+            raise InputError(f"{self.name}: row {start + row} has {found}, the first has {width}: mend or drop it")
         numbers: NDArray[Any] = lists.flatten().to_numpy(zero_copy_only=False)
         return numbers.reshape(-1, int(width))
 
