@@ -12,7 +12,7 @@ import click
 
 from deephash_pipeline.cli.options import FOLDER, approximate_option, device_option, engine_option
 from deephash_pipeline.cli.options import opened as open_index
-from deephash_pipeline.cli.vectors import build_of_vectors, open_vector_index
+from deephash_pipeline.cli.vectors import build_of_vectors
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.extras import required
 from deephash_pipeline.search.coded import CodedItems
@@ -94,18 +94,12 @@ def serve(
     with ExitStack() as stack:
         listener = stack.enter_context(_listener(host, port))
         opened: dict[str, CodedItems] = {}
-
-        def open_one(folder: Path) -> CodedItems:
-            if holds_vectors(folder) and engine is None and not approximate:
-                return open_vector_index(folder, read_only)
-            return open_index(folder, device, engine, approximate, read_only, runtime)
-
         again = {}
         for folder in indexes:
             names = (folder.name, str(folder), str(folder.resolve()))
             name = next(name for name in names if name and name not in opened)
-            again[name] = partial(open_one, folder)
-            opened[name] = index = stack.enter_context(open_one(folder))
+            again[name] = partial(open_index, folder, device, engine, approximate, read_only, runtime)
+            opened[name] = index = stack.enter_context(again[name]())
             if watch:
                 assert isinstance(index, ImageIndex)
                 list_images(watch)
