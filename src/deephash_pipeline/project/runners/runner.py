@@ -70,8 +70,8 @@ class GridRunner(AbstractRunner):
         self.skipping = skipping
 
     @abstractmethod
-    def open_workers(self, catalog: Catalog, hook_manager: Any, run_id: str | None) -> Workers:
-        """Get the places ready where nodes are to run."""
+    def open_workers(self, job: Job) -> Workers:
+        """Get the places ready where the nodes of a run are to run."""
 
     @abstractmethod
     def capacity(self, catalog: Catalog) -> Capacity:
@@ -115,22 +115,18 @@ class GridRunner(AbstractRunner):
         return None
 
     def _run(self, pipeline: Pipeline, catalog: Catalog, hook_manager: Any = None, run_id: str | None = None) -> None:
-        for name in sorted(pipeline.all_outputs()):
-            if isinstance(catalog[name], MemoryDataset):
-                raise InputError(
-                    f"`{name}` is stored nowhere, and no later run finds it: give it an entry in the catalog"
-                )
+        unstored = sorted(name for name in pipeline.all_outputs() if isinstance(catalog[name], MemoryDataset))
+        if unstored:
+            raise InputError(
+                f"`{unstored[0]}` is stored nowhere, and no later run finds it: give it an entry in the catalog"
+            )
         common = {"catalog": catalog, "inputs": {}, "is_async": False, "run_id": run_id}
         in_workers = [plugin for plugin in hook_manager.get_plugins() if hasattr(plugin, IN_WORKER)]
         hooks = {name: partial(hook_manager.subset_hook_caller(name, in_workers), **common) for name in HOOKS}
-        cores = count_cores()
-        schedule = Schedule(
-            pipeline, self.capacity(catalog), lambda node: needs_of(node, catalog, cores), self.on_error == "stop"
-        )
-        with (
-            self.interruptions() as stop,
-            closing(self.open_workers(catalog, hook_manager, run_id)) as workers,
-        ):
+        needs = partial(needs_of, catalog=catalog, cores=count_cores())
+        schedule = Schedule(pipeline, self.capacity(catalog), needs, self.on_error == "stop")
+        job = Job.of(catalog, in_workers, run_id)
+        with self.interruptions() as stop, closing(self.open_workers(job)) as workers:
             Loop(schedule, workers, stop, hooks).run()
 
 
@@ -147,10 +143,9 @@ class ParallelRunner(GridRunner):
         """Count cores, free memory and, where the run computes on CUDA, places on its devices."""
         return Capacity(self.workers or count_cores(), available_memory(), places_on_devices(catalog))
 
-    def open_workers(self, catalog: Catalog, hook_manager: Any, run_id: str | None) -> Workers:
+    def open_workers(self, job: Job) -> Workers:
         """Make a pool of processes."""
-        job = Job.of(catalog, hook_manager.get_plugins(), run_id)
-        return WorkerProcesses(job, self.capacity(catalog).threads, cuda_devices(catalog))
+        return WorkerProcesses(job, self.workers or count_cores(), cuda_devices(job.catalog))
 
     def _run(self, pipeline: Pipeline, catalog: Catalog, hook_manager: Any = None, run_id: str | None = None) -> None:
         if len(pipeline.nodes) == len(pipeline.grouped_nodes):
@@ -167,9 +162,9 @@ class SequentialRunner(GridRunner):
         """Give room for one node."""
         return Capacity(1, available_memory(), nodes=1)
 
-    def open_workers(self, catalog: Catalog, hook_manager: Any, run_id: str | None) -> Workers:
+    def open_workers(self, job: Job) -> Workers:
         """Use this process."""
-        return ThisProcess(Job.of(catalog, hook_manager.get_plugins(), run_id))
+        return ThisProcess(job)
 
     def interruptions(self) -> AbstractContextManager[StopRequest]:
         """Leave signals to the training that runs."""

@@ -78,8 +78,9 @@ def needs_of(node: Node, catalog: Catalog, cores: int) -> Needs:
         cores: number of cores of the machine.
     """
     # What reads images and the experiment may run the network, which takes all cores if it is large.
-    is_large = not {*IMAGES}.isdisjoint(node.inputs) and EXPERIMENT in node.inputs
-    is_large = is_large and _is_large(_entry(catalog.load(EXPERIMENT), "network"))
+    reads_images = not {*IMAGES}.isdisjoint(node.inputs) and EXPERIMENT in node.inputs
+    network = _entry(catalog.load(EXPERIMENT), "network") if reads_images else None
+    is_large = network and (network not in NETWORKS or max(NETWORKS[network][0].output[1:]) > SMALL_IMAGE)
     memory = MEMORY_OF_A_PROCESS + (MEMORY_OF_A_LARGE_NETWORK if is_large else 0)
     for name in node.inputs:
         dataset = None if is_parameter(name) else catalog.get(name)
@@ -135,20 +136,13 @@ def cuda_devices(catalog: Catalog) -> tuple[str, ...]:
 
 def places_on_devices(catalog: Catalog) -> int | None:
     """Say how many nodes may compute on the CUDA devices of this machine at a time; None where none does."""
-    device = device_asked_for(catalog)
-    there = 0 if device in ("cpu", None) else len(devices_of_machine())
-    if not there:
-        return None
-    return NODES_ON_A_DEVICE * (1 if ":" in str(device) else there)
+    is_named = ":" in (device_asked_for(catalog) or "") and bool(devices_of_machine())
+    return NODES_ON_A_DEVICE * (len(cuda_devices(catalog)) or is_named) or None
 
 
 def uses_device(node: Node) -> bool:
     """Say whether a node may compute on the experiment's device."""
     return EXPERIMENT in node.inputs or DEVICE in node.inputs
-
-
-def _is_large(network: str | None) -> bool:
-    return network is not None and (network not in NETWORKS or max(NETWORKS[network][0].output[1:]) > SMALL_IMAGE)
 
 
 def _entry(experiment: Any, name: str) -> Any:

@@ -12,10 +12,10 @@ import pickle
 import signal
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from logging.handlers import QueueHandler
 from multiprocessing import connection
+from types import SimpleNamespace
 from typing import Any
 
 import cloudpickle
@@ -182,15 +182,6 @@ def _how_it_ended(code: int | None) -> str:
 # In a worker.
 
 
-class _ToPipe(QueueHandler):
-    def __init__(self, send: Callable[[Any], None]) -> None:
-        super().__init__(None)  # type: ignore[arg-type]
-        self._send = send
-
-    def enqueue(self, record: logging.LogRecord) -> None:
-        self._send(record)
-
-
 def _serve(pipe: connection.Connection, job: bytes, device: str | None) -> None:
     # The terminal sends Ctrl-C to all processes; the one that has started this one passes it on, as SIGTERM and once.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -203,7 +194,7 @@ def _serve(pipe: connection.Connection, job: bytes, device: str | None) -> None:
         with lock:
             pipe.send_bytes(pickle.dumps(message))
 
-    logging.getLogger().handlers[:] = [_ToPipe(send)]
+    logging.getLogger().handlers[:] = [QueueHandler(SimpleNamespace(put_nowait=send))]
     loaded: Job = cloudpickle.loads(job)
     while True:
         try:
