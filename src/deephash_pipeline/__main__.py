@@ -11,7 +11,7 @@ import click
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.extras import missing
-from deephash_pipeline.common.project_folder import project_root, template
+from deephash_pipeline.common.project_folder import template
 
 WITHOUT_KEDRO = {"duplicates": "duplicates", "index": "search", "pairs": "pairs", "search": "search", "serve": "serve"}
 """Modules of the commands that work on folders and files alone, not in a project."""
@@ -26,12 +26,6 @@ def main() -> None:
         # Where nothing but a service runs there may be neither Kedro nor PyTorch.
         run_alone(given[0], given[1:])
         return
-    if given and given[0] == "run":
-        try:
-            # Kedro takes the current directory for the project.
-            os.chdir(project_root())
-        except InputError as error:
-            _end(error)
     os.environ.setdefault("KEDRO_LOGGING_CONFIG", str(template() / "conf" / "logging.yml"))
     try:
         from kedro.framework.project import configure_project  # noqa: PLC0415 - reads the logging configuration

@@ -139,18 +139,14 @@ def create_replicate(replicate: int) -> Pipeline:
     grid = list(replicated(replicate))
     name = replicate_name(replicate)
     classifier_cell = CLASSIFIER_BASELINE.model_copy(update={"replicate": replicate}).parameter
-    shared = {
+    inside: dict[str, Any] = {"namespace": name, "prefix_datasets_with_namespace": False}
+    stages = {
         "cnn_pretraining": Pipeline(
             _module("cnn_pretraining").create_pipeline(further_replicate=True),
             parameters={"params:cell": f"params:{classifier_cell}"},
+            **inside,
         ),
-        "feature_extraction": _module("feature_extraction").create_pipeline(),
-    }
-    stages = {
-        **{
-            stage: Pipeline(pipeline, namespace=name, prefix_datasets_with_namespace=False)
-            for stage, pipeline in shared.items()
-        },
+        "feature_extraction": Pipeline(_module("feature_extraction").create_pipeline(), **inside),
         **{stage: _module(stage).create_pipeline(grid) for stage in OF_CELLS},
     }
     return Pipeline([_named(stage, _prefixed(name, OF_SEED, _without_joined(own))) for stage, own in stages.items()])

@@ -16,7 +16,7 @@ from kedro.pipeline.pipeline import OutputNotUniqueError
 from deephash_pipeline.cli.refusals import enter_project
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.project_folder import project_root
-from deephash_pipeline.project.checks import SoundRun
+from deephash_pipeline.project.checks import check_parameters
 from deephash_pipeline.project.environments import refuse_other_numbers
 from deephash_pipeline.project.freshness import states
 from deephash_pipeline.project.freshness.graph import Catalog
@@ -98,7 +98,7 @@ def open_catalog(
     created: Any = KedroSession.create(env=env, runtime_params=dict(parameters or {}), conf_source=conf_source)
     with created as session:
         catalog = catalog_of(session, names)
-    SoundRun().check_parameters(catalog, project_root())
+    check_parameters(catalog, project_root())
     return catalog
 
 

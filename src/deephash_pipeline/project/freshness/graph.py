@@ -5,7 +5,7 @@ the raw images. It is fresh if the recipe in its manifest is the one that the gr
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import cache, cached_property
 from pathlib import Path
@@ -25,7 +25,7 @@ from deephash_pipeline.project.datasets import FilesDataset, ImageSourceDataset
 from deephash_pipeline.project.datasets.atomic_file import AtomicFileDataset
 from deephash_pipeline.provenance.code import platform_version
 from deephash_pipeline.provenance.digests import file_digest, text_digest
-from deephash_pipeline.provenance.manifest import DamagedError, Manifest, Origin, checked, read_manifest
+from deephash_pipeline.provenance.manifest import DamagedError, Manifest, Origin, read_manifest
 from deephash_pipeline.provenance.sources import sources
 from deephash_pipeline.provenance.states import AUTO, Kind, State, first_difference
 
@@ -67,10 +67,8 @@ class ProjectGraph:
         self.catalog = catalog
         self._makers = {output: node for node in reversed(self.nodes) for output in node.outputs}
         self.state, self.code = cache(self._state), cache(self._code)
-        self._dataset: Callable[[str], Any] = cache(catalog.get)
-        self._parameter = cache(self._read_parameter)
-        self._parameters, self._recipe = cache(self._read_parameters), cache(self._find_recipe)
-        self._behind = cache(self._find_parameters_behind)
+        self._dataset, self._parameter = cache(self._find_dataset), cache(self._read_parameter)
+        self._parameters, self._expected = cache(self._read_parameters), cache(self._expect)
 
     @cached_property
     def benchmark_folder(self) -> Path | None:
@@ -86,16 +84,14 @@ class ProjectGraph:
         for name in names:
             dataset = None if is_parameter(name) else self._dataset(name)
             if isinstance(dataset, FilesDataset) and dataset.tracked:
-                found += (f"{name}/{path.relative_to(dataset.folder).as_posix()}" for path in dataset.files())
+                found += (f"{name}/{below}" for below in dataset.names())
             elif isinstance(dataset, AtomicFileDataset | ImageSourceDataset):
                 found.append(name)
         return list(dict.fromkeys(found))
 
     def path(self, name: str) -> Path:
         """Say where an artefact lies, or its copy, if it lies in an object store."""
-        finder, _, below = name.partition("/")
-        dataset = self._dataset(finder)
-        return Path(dataset.folder, below) if below else Path(dataset.local())
+        return Path(self._dataset(name).local())
 
     def made_as(self, name: str) -> str:
         """Give the name under which a file that was found is made by this graph; the same name where it is not."""
@@ -113,23 +109,17 @@ class ProjectGraph:
             device = resolve_device(self._parameter(EXPERIMENT).get("device", AUTO))
             own = own | dict.fromkeys(automatic, resolve_precision(AUTO, device))
         for name in self.stored(node.inputs):
-            manifest = self._manifest(name)
-            inputs[name] = recipes[name] = manifest.digest if manifest else self._content(name) or ""
-            if manifest is None:
-                parameters[name] = inputs[name]
-            elif "/" not in name:
-                recipes[name] = manifest.origin.recipe
-                parameters |= manifest.origin.parameters
+            inputs[name], recipes[name], behind = self._known(name, node)
+            parameters |= behind
         recipe = self._recipe_with(node, recipes)
         return Origin(node.name, recipe, inputs, {**parameters, **own}, {**code, **platform_version()}, command)
 
     def _state(self, name: str) -> State:
-        if self._images(name):
-            return State(Kind.FRESH, "", self._content(name))
         if (made_as := self.made_as(name)) != name:
             return self.state(made_as)
         try:
-            manifest = checked(self.path(name)) if "/" in name else self._dataset(name).check()
+            dataset = self._dataset(name)
+            manifest = None if isinstance(dataset, ImageSourceDataset) else dataset.check()
         except FileNotFoundError:
             return State(Kind.MISSING, "is not there")
         except InputError as error:
@@ -146,8 +136,9 @@ class ProjectGraph:
 
     def _fault(self, node: Node, origin: Origin) -> str:
         """Say why an artefact of a node is stale; nothing if it is not."""
-        if origin.recipe != self._recipe(node):
-            difference = first_difference(origin.parameters, self._behind(node))
+        recipe, parameters = self._expected(node)
+        if origin.recipe != recipe:
+            difference = first_difference(origin.parameters, parameters)
             return f"was made with {difference}" if difference else "was made by other code"
         for name, digest in origin.inputs.items():
             state = self.state(name)
@@ -157,58 +148,61 @@ class ProjectGraph:
                 return f"was made from another `{name}`"
         return ""
 
-    def _find_recipe(self, node: Node) -> str:
-        recipes: dict[str, str | None] = {}
+    def _expect(self, node: Node) -> tuple[str, Mapping[str, Any]]:
+        """Give the recipe of a node now, with the parameters that it and all before it receive.
+
+        Among the parameters are the digests of what no node makes.
+        """
+        recipes: dict[str, str] = {}
+        parameters: dict[str, Any] = {}
         for name in self.stored(node.inputs):
             if name in self._makers:
-                recipes[name] = self._recipe(self._makers[name])
+                recipes[name], behind = self._expected(self._makers[name])
             else:
-                manifest = None if "/" in name else self._manifest(name)
-                recipes[name] = manifest.origin.recipe if manifest else self._remembered(name, node)
-        return self._recipe_with(node, recipes)
+                _, recipes[name], behind = self._known(name, node)
+            parameters |= behind
+        return self._recipe_with(node, recipes), {**parameters, **self._parameters(node)}
 
-    def _recipe_with(self, node: Node, recipes: Mapping[str, str | None]) -> str:
+    def _recipe_with(self, node: Node, recipes: Mapping[str, str]) -> str:
         return text_digest(json.dumps([self._parameters(node), self.code(node), recipes], sort_keys=True))
 
-    def _find_parameters_behind(self, node: Node) -> dict[str, Any]:
-        """Give the parameters that a node and all before it receive, and the digests of what no node makes."""
-        behind: dict[str, Any] = {}
-        for name in self.stored(node.inputs):
-            manifest = self._manifest(name)
-            if name in self._makers:
-                behind |= self._behind(self._makers[name])
-            elif manifest is None:
-                behind[name] = self._remembered(name, node)
-            elif "/" not in name:
-                behind |= manifest.origin.parameters
-        return {**behind, **self._parameters(node)}
+    def _known(self, name: str, reader: Node) -> tuple[str, str, Mapping[str, Any]]:
+        """Give the digest, the recipe and the parameters of what is there, by its manifest.
 
-    def _remembered(self, name: str, node: Node) -> str | None:
-        """Digest what no node makes; where it is gone, take the digest that a node has read."""
-        digest = self.state(name).digest
-        if digest is None and (manifest := self._manifest(node.outputs[0])) is not None:
-            return manifest.origin.inputs.get(name)
-        return digest
+        What has none, and each of the files that are found, has its digest for a recipe. Where it is gone, that is the
+        digest which its reader has read.
+        """
+        manifest = self._manifest(name)
+        if manifest is not None and "/" not in name:
+            return manifest.digest, manifest.origin.recipe, manifest.origin.parameters
+        digest = manifest.digest if manifest else self._content(name)
+        if digest is None:
+            made = self._manifest(reader.outputs[0])
+            digest = made.origin.inputs.get(name, "") if made else ""
+        return digest, digest, {} if manifest else {name: digest}
 
-    def _images(self, name: str) -> ImageSourceDataset | None:
-        dataset = None if "/" in name else self._dataset(name)
-        return dataset if isinstance(dataset, ImageSourceDataset) else None
+    def _find_dataset(self, name: str) -> Any:
+        finder, _, below = name.partition("/")
+        dataset: Any = self.catalog.get(finder)
+        return dataset.one(below) if below else dataset
 
     def _manifest(self, name: str) -> Manifest | None:
+        dataset = self._dataset(name)
         with suppress(DamagedError, FileNotFoundError):
-            return None if self._images(name) else read_manifest(self.path(name))
+            return None if isinstance(dataset, ImageSourceDataset) else read_manifest(dataset.local())
         return None
 
     def _content(self, name: str) -> str | None:
         """Digest what has no manifest; None if it is not there."""
+        dataset = self._dataset(name)
         with suppress(OSError):
-            images = self._images(name)
-            return images.digest() if images else file_digest(self.path(name))
+            return dataset.digest() if isinstance(dataset, ImageSourceDataset) else file_digest(dataset.local())
         return None
 
     def _code(self, node: Node) -> str:
         functions = set(getattr(node.func, "functions", [node.func]))
-        functions |= {type(images.source) for images in map(self._images, self.stored(node.inputs)) if images}
+        read = map(self._dataset, self.stored(node.inputs))
+        functions |= {type(dataset.source) for dataset in read if isinstance(dataset, ImageSourceDataset)}
         # By these names parameters choose among others.
         keys = {value for value in self._parameters(node).values() if isinstance(value, str)}
         return text_digest(json.dumps(sources(functions, keys)))
@@ -286,9 +280,7 @@ def with_those_before(pipeline: Pipeline, catalog: Catalog) -> list[Node]:
         made = {output for node in nodes for output in node.outputs}
         read = {dataset for node in nodes for dataset in node.inputs if not is_parameter(dataset)}
         found = map(catalog.get, read - made)
-        if not any(
-            any(it.files()) if isinstance(it, FilesDataset) else isinstance(it, AtomicFileDataset) for it in found
-        ):
+        if not any(it.names() if isinstance(it, FilesDataset) else isinstance(it, AtomicFileDataset) for it in found):
             break
         nodes += pipelines[name].nodes
     return nodes

@@ -7,7 +7,7 @@ on other machines, is a runner that overrides `open_workers` and `capacity`.
 
 import logging
 from abc import abstractmethod
-from contextlib import AbstractContextManager, closing, nullcontext
+from contextlib import closing, nullcontext
 from functools import partial
 from typing import Any, Literal
 
@@ -77,10 +77,6 @@ class GridRunner(AbstractRunner):
     def capacity(self, catalog: Catalog) -> Capacity:
         """Say what may be taken up at the same time."""
 
-    def interruptions(self) -> AbstractContextManager[StopRequest]:
-        """Listen to signals as long as nodes run."""
-        return stop_requests()
-
     def run(
         self,
         pipeline: Pipeline,
@@ -126,7 +122,11 @@ class GridRunner(AbstractRunner):
         needs = partial(needs_of, catalog=catalog, cores=count_cores())
         schedule = Schedule(pipeline, self.capacity(catalog), needs, self.on_error == "stop")
         job = Job.of(catalog, in_workers, run_id)
-        with self.interruptions() as stop, closing(self.open_workers(job)) as workers:
+        with (
+            closing(self.open_workers(job)) as workers,
+            # In this process signals are for the training that runs.
+            stop_requests() if workers.in_background else nullcontext(StopRequest()) as stop,
+        ):
             Loop(schedule, workers, stop, hooks).run()
 
 
@@ -165,7 +165,3 @@ class SequentialRunner(GridRunner):
     def open_workers(self, job: Job) -> Workers:
         """Use this process."""
         return ThisProcess(job)
-
-    def interruptions(self) -> AbstractContextManager[StopRequest]:
-        """Leave signals to the training that runs."""
-        return nullcontext(StopRequest())

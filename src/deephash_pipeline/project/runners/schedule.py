@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from graphlib import TopologicalSorter
 from typing import Any, NamedTuple
 
@@ -90,11 +91,6 @@ def needs_of(node: Node, catalog: Catalog, cores: int) -> Needs:
     return Needs(cores if is_large else 1, memory)
 
 
-def cell_of(node: Node) -> str:
-    """Name the cell that a node is of, such as ``itq.b12``; empty if it is of none."""
-    return ".".join((node.namespace or "").split(".")[1:])
-
-
 def steps_to_the_end(nodes: Sequence[Node]) -> dict[str, int]:
     """Give for each node, by name, how many nodes are on the longest way from it to the end of a pipeline.
 
@@ -164,15 +160,15 @@ class Schedule:
     ) -> None:
         self.stop_on_error = stop_on_error
         self._capacity = capacity
-        self._needs_of = needs_of
+        self._needs_of = cache(needs_of)
         self._parents = {node: set(parents) for node, parents in pipeline.node_dependencies.items()}
         self.nodes = list(pipeline.nodes)
         self._begun: set[str] = set()
         # Looked at thousands of times in a run: what is known of a node is looked up, and who is ready is kept.
         steps = steps_to_the_end(self.nodes)
         self._precedence = {node.name: (steps[node.name], -place) for place, node in enumerate(self.nodes)}
-        self._cells = {node.name: cell_of(node) for node in self.nodes}
-        self._needs: dict[str, Needs] = {}
+        # Below the stage: ``itq.b12``, or nothing.
+        self._cells = {node.name: (node.namespace or "").partition(".")[2] for node in self.nodes}
         self._order = TopologicalSorter(self._parents)
         self._order.prepare()
         self._ready = {node.name: node for node in self._order.get_ready()}
@@ -188,7 +184,7 @@ class Schedule:
         # A smaller one is not let past the longest: a node that needs the whole machine would never start.
         name = max(self._ready, key=lambda name: (self._cells[name] in self._begun, self._precedence[name]))
         node = self._ready[name]
-        needs = self._needs.get(name) or self._needs.setdefault(name, self._needs_of(node))
+        needs = self._needs_of(node)
         if not self._capacity.has_room_for(needs, self.running.values()):
             return None
         del self._ready[name]
