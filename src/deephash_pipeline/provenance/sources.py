@@ -108,7 +108,7 @@ def _definition(module: str, name: str | None) -> tuple[str, frozenset[Place]]:
     # What stands in a module without making a name acts on whatever is used of it.
     for statement in [*statements.get(name, ()), *statements.get("", ())]:
         text.append(_text(statement))
-        names |= set(_names(statement, module))
+        names |= set(filter(None, _names(statement, module)))
     return "\n".join(text), frozenset(names)
 
 
@@ -209,22 +209,21 @@ def _is_for_people(statement: ast.stmt, in_class: bool) -> bool:
     return in_class and all(isinstance(target, ast.Name) and target.id in SHOWN for target in targets)
 
 
-def _names(node: ast.AST, module: str) -> Iterator[Place]:
+def _names(node: ast.AST, module: str) -> Iterator[Place | None]:
     """Yield what a piece of code names, in annotations too: they say what a function is given."""
-    chain = _chain(node)
-    if chain:
-        yield from filter(None, [_resolve(module, chain)])
+    if chain := _chain(node):
+        yield _resolve(module, chain)
         return
     if isinstance(node, ast.ImportFrom):
         # A name that is imported here and made there, under a condition, is found as what is made.
         names = {alias.asname or alias.name for alias in node.names}
         origins = (_read(module).imports[name] for name in names & _read(module).statements.keys())
-        yield from filter(None, (_found_in(origin, [it]) for origin, it in origins if it and _are_one(origin, module)))
+        yield from (_found_in(origin, [name]) for origin, name in origins if name and _are_one(origin, module))
         return
     if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant) and _chain(node.value):
         table = _resolve(module, _chain(node.value))
         if table and _counts(table[0]):
-            yield from filter(None, [_entries(*table).get(str(node.slice.value))])
+            yield _entries(*table).get(str(node.slice.value))
     for name, value in ast.iter_fields(node):
         for part in value if isinstance(value, list) else [value]:
             if isinstance(part, ast.AST):

@@ -4,7 +4,7 @@ import os
 import tempfile
 from abc import abstractmethod
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -165,26 +165,21 @@ class AtomicFileDataset(AbstractDataset[Content, Content], Generic[Content]):
         Killed between the two, a run leaves a file that is not the one of its manifest: neither is accepted.
         """
         made_as, self._made_as = self._made_as, None
-        if self.remote:
-            with storing(self.remote) as path:
-                self._write(path, content)
-                if made_as is not None:
-                    manifest_path(path).write_text(manifest_text(made_as[0], path, made_as[1]), "utf-8")
-            return
         described = manifest_path(self.filepath)
-        if made_as is None:
-            described.unlink(missing_ok=True)
-            with replacing(self.filepath) as temporary:
-                self._write(temporary, content)
-            return
-        name, origin = made_as
-        # Both lie in one folder, which is flushed once.
-        with (
-            replacing(described) as temporary_manifest,
-            replacing(self.filepath, flush_folder=False) as temporary,
-        ):
-            self._write(temporary, content)
-            temporary_manifest.write_text(manifest_text(name, temporary, origin), encoding="utf-8")
+        with ExitStack() as stack:
+            if self.remote:
+                path = stack.enter_context(storing(self.remote))
+                described = manifest_path(path)
+            elif made_as is None:
+                described.unlink(missing_ok=True)
+                path = stack.enter_context(replacing(self.filepath))
+            else:
+                # Both lie in one folder, which is flushed once.
+                described = stack.enter_context(replacing(described))
+                path = stack.enter_context(replacing(self.filepath, flush_folder=False))
+            self._write(path, content)
+            if made_as is not None:
+                described.write_text(manifest_text(made_as[0], path, made_as[1]), encoding="utf-8")
 
     def _exists(self) -> bool:
         return exists(self.remote or self.filepath)

@@ -38,8 +38,8 @@ EXPERIMENT = "params:experiment"
 PRECISION = ".training.precision"
 """How the names of parameters end that may be ``auto`` and change what is computed."""
 
-FILES = ("experiment.trunk.weights",)
-"""Parameters that name a file whose content counts, wherever it lies."""
+WEIGHTS = "experiment.trunk.weights"
+"""A parameter that names a file whose content counts, wherever it lies."""
 
 BENCHMARK_FILE = "class_names"
 """A dataset that lies directly in the folder of the benchmark: data/02_intermediate/<benchmark>."""
@@ -210,20 +210,17 @@ class ProjectGraph:
     def _read_parameters(self, node: Node) -> dict[str, Any]:
         """Flatten the parameters that a node receives; of a group with a block for each method, its own block."""
         values = {name.removeprefix("params:"): self._parameter(name) for name in node.inputs if is_parameter(name)}
-        methods = {
-            value["method"]
-            for value in values.values()
-            if isinstance(value, dict) and {"method", "code_length"} <= set(value)
-        }
+        groups = [value for value in values.values() if isinstance(value, dict)]
+        methods = {group["method"] for group in groups if {"method", "code_length"} <= group.keys()}
         received: dict[str, Any] = {}
         for name, value in sorted(values.items()):
             own = methods & value.keys() if isinstance(value, dict) else set()
             received |= flatten(name, {method: value[method] for method in own} if own else value)
-        for name in (name for name in FILES if received.get(name)):
-            # A run is refused whose file is not there; here it may be looked at all the same.
-            with suppress(OSError, TypeError):
-                received[name] = file_digest(Path(received[name]))
-        return {name: value for name, value in received.items() if name != WHERE_IT_RUNS}
+        # A run is refused whose file is not there; here it may be looked at all the same.
+        with suppress(KeyError, OSError, TypeError):
+            received[WEIGHTS] = file_digest(Path(received[WEIGHTS]))
+        received.pop(WHERE_IT_RUNS, None)
+        return received
 
     def _read_parameter(self, name: str) -> Any:
         value, model = self.catalog.load(name), self._models.get(name.removeprefix("params:"))

@@ -86,13 +86,9 @@ def _mending_command(run_params: Mapping[str, Any], names: Iterable[str]) -> str
     order = [name for name in ("full", *own, FIELD, *pipelines) if name in pipelines]
     wanted = set(names)
     made_by = next((name for name in order if wanted <= pipelines[name].all_outputs()), "full")
-    words = ["kedro", "run", f"--pipelines={made_by}"]
-    if run_params.get("env"):
-        words.append(f"--env={run_params['env']}")
-    given = flatten("", run_params.get("runtime_params") or {})
-    if given:
-        words.append("--params=" + ",".join(f"{name}={value}" for name, value in given.items()))
-    return shlex.join(words)
+    given = ",".join(f"{name}={value}" for name, value in flatten("", run_params.get("runtime_params") or {}).items())
+    options = {"pipelines": made_by, "env": run_params.get("env"), "params": given}
+    return shlex.join(["kedro", "run", *(f"--{name}={value}" for name, value in options.items() if value)])
 
 
 REPORT = "report"
