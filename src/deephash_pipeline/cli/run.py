@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
+from joblib import cpu_count
 from kedro.framework.cli.project import run as kedro_run
 from kedro.framework.project import pipelines
 from kedro.pipeline import Pipeline
@@ -18,7 +19,6 @@ from deephash_pipeline.pipelines.grid import INDEXED
 from deephash_pipeline.project.freshness import POLICY, ProjectGraph, waiting_nodes
 from deephash_pipeline.project.hooks import ResultTable
 from deephash_pipeline.project.runners import RUNNERS
-from deephash_pipeline.project.runners.schedule import count_cores
 from deephash_pipeline.provenance.lock import RunLock
 
 logger = logging.getLogger(__name__)
@@ -73,7 +73,7 @@ def run(stale: str, force: bool, workers: int | None, on_error: str, **options: 
     pipelines.set_requested(names)
     pipeline = joined(names)
     check_filters(options, pipeline)
-    runner = options["runner"] or ("ParallelRunner" if (workers or count_cores()) > 1 else "SequentialRunner")
+    runner = options["runner"] or ("ParallelRunner" if (workers or cpu_count()) > 1 else "SequentialRunner")
     runner = RUNNERS.get(runner, runner)
     if runner not in RUNNERS.values():
         raise InputError(f"unknown runner `{runner}`: use one of {', '.join(RUNNERS.values())}")

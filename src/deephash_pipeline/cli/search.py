@@ -200,10 +200,8 @@ def _print_facts(facts: dict[str, Any], as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(facts))
         return
-    texts = {
-        name: ", ".join(map(str, value)) if isinstance(value, list) else str(value) for name, value in facts.items()
-    }
-    print_columns([(name.replace("_", " "), text) for name, text in texts.items()])
+    values = {name: value if isinstance(value, list) else [value] for name, value in facts.items()}
+    print_columns([(name.replace("_", " "), ", ".join(map(str, several))) for name, several in values.items()])
 
 
 @click.command()

@@ -70,15 +70,14 @@ def serve(
     from deephash_pipeline.search.serving import ServiceSettings, create_app, read_token  # noqa: PLC0415
     from deephash_pipeline.search.serving.observing import MOST_HEADER_BYTES, GuardedProtocol  # noqa: PLC0415
 
+    hosts = ["127.0.0.1", "localhost", *map(_in_url, (host, *allowed_host))]
     settings = ServiceSettings(
         token=None if token_file is None else read_token(token_file),
         most_bytes=max_megabytes * 2**20,
         most_pixels=max_megapixels * 10**6,
         most_pending=max_pending,
         allow_urls=allow_urls,
-        hosts=["*"]
-        if host in ANYWHERE and not allowed_host
-        else ["127.0.0.1", "localhost", *map(_in_url, (host, *allowed_host))],
+        hosts=["*"] if host in ANYWHERE and not allowed_host else hosts,
     )
     if len({folder.resolve() for folder in indexes}) < len(indexes):
         raise InputError("an index is named twice: name each once")

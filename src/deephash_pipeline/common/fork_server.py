@@ -33,13 +33,11 @@ def start() -> None:
 @contextmanager
 def environment() -> Iterator[None]:
     """Give processes that are started inside the block one thread each."""
-    former = {name: os.environ.get(name) for name in ENVIRONMENT}
+    former = {name: os.environ[name] for name in ENVIRONMENT if name in os.environ}
     os.environ.update(ENVIRONMENT)
     try:
         yield
     finally:
-        for name, value in former.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
+        for name in ENVIRONMENT:
+            del os.environ[name]
+        os.environ.update(former)

@@ -228,6 +228,9 @@ class AtomicDataset(AtomicFileDataset[Any]):
         found = {**self._dataset, "type": _class_named(self._dataset["type"]), "filepath": str(path)}
         return AbstractDataset.from_config(path.name, found)
 
+    def _describe(self) -> dict[str, Any]:
+        return {**super()._describe(), "dataset": self._dataset["type"]}
+
 
 @cache
 def _class_named(name: str | type) -> type:

@@ -171,11 +171,7 @@ class ImageSourceDataset(ReadOnlyDataset[ImageCollection]):
     written_by = "whoever gives the images, or the download"
 
     def __init__(
-        self,
-        filepath: str,
-        source: dict[str, Any],
-        memory: str | None = None,
-        metadata: dict[str, Any] | None = None,
+        self, filepath: str, source: dict[str, Any], memory: str | None = None, metadata: dict[str, Any] | None = None
     ) -> None:
         refuse_remote(filepath, "raw images of a run")
         super().__init__(filepath, metadata)

@@ -11,10 +11,12 @@ from contextlib import closing, nullcontext
 from functools import partial
 from typing import Any, Literal
 
+from joblib import cpu_count
 from kedro.framework.hooks.manager import _create_hook_manager
 from kedro.io import MemoryDataset
 from kedro.pipeline import Pipeline
 from kedro.runner import AbstractRunner
+from psutil import virtual_memory
 
 from deephash_pipeline.common import fork_server
 from deephash_pipeline.common.errors import InputError
@@ -25,8 +27,6 @@ from deephash_pipeline.project.runners.loop import HOOKS, Loop
 from deephash_pipeline.project.runners.schedule import (
     Capacity,
     Schedule,
-    available_memory,
-    count_cores,
     cuda_devices,
     needs_of,
     places_on_devices,
@@ -119,7 +119,7 @@ class GridRunner(AbstractRunner):
         common = {"catalog": catalog, "inputs": {}, "is_async": False, "run_id": run_id}
         in_workers = [plugin for plugin in hook_manager.get_plugins() if hasattr(plugin, IN_WORKER)]
         hooks = {name: partial(hook_manager.subset_hook_caller(name, in_workers), **common) for name in HOOKS}
-        needs = partial(needs_of, catalog=catalog, cores=count_cores())
+        needs = partial(needs_of, catalog=catalog, cores=cpu_count())
         schedule = Schedule(pipeline, self.capacity(catalog), needs, self.on_error == "stop")
         job = Job.of(catalog, in_workers, run_id)
         with (
@@ -141,11 +141,11 @@ class ParallelRunner(GridRunner):
 
     def capacity(self, catalog: Catalog) -> Capacity:
         """Count cores, free memory and, where the run computes on CUDA, places on its devices."""
-        return Capacity(self.workers or count_cores(), available_memory(), places_on_devices(catalog))
+        return Capacity(self.workers or cpu_count(), virtual_memory().available, places_on_devices(catalog))
 
     def open_workers(self, job: Job) -> Workers:
         """Make a pool of processes."""
-        return WorkerProcesses(job, self.workers or count_cores(), cuda_devices(job.catalog))
+        return WorkerProcesses(job, self.workers or cpu_count(), cuda_devices(job.catalog))
 
     def _run(self, pipeline: Pipeline, catalog: Catalog, hook_manager: Any = None, run_id: str | None = None) -> None:
         if len(pipeline.nodes) == len(pipeline.grouped_nodes):
@@ -160,7 +160,7 @@ class SequentialRunner(GridRunner):
 
     def capacity(self, catalog: Catalog) -> Capacity:
         """Give room for one node."""
-        return Capacity(1, available_memory(), nodes=1)
+        return Capacity(1, virtual_memory().available, nodes=1)
 
     def open_workers(self, job: Job) -> Workers:
         """Use this process."""

@@ -8,8 +8,6 @@ from functools import cache
 from graphlib import TopologicalSorter
 from typing import Any, NamedTuple
 
-import joblib
-import psutil
 from kedro.pipeline import Pipeline
 from kedro.pipeline.node import Node
 
@@ -104,16 +102,6 @@ def steps_to_the_end(nodes: Sequence[Node]) -> dict[str, int]:
         for name in node.inputs:
             after[name] = max(after.get(name, 0), steps[node.name])
     return steps
-
-
-def count_cores() -> int:
-    """Count the cores that this process may use, within the limits of a container."""
-    return int(joblib.cpu_count())
-
-
-def available_memory() -> int:
-    """Give the bytes of memory that are free, or can be made so."""
-    return int(psutil.virtual_memory().available)
 
 
 def device_asked_for(catalog: Catalog) -> str | None:
