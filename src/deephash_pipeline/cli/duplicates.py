@@ -78,10 +78,9 @@ def duplicates(
         shown = ("group", "action", "width", "height", "bytes", "modified", "path", "reason")
         print_columns([shown, *([str(row[name]) for name in shown] for row in rows)])
     print_left_out(found.skipped)
-    if remove_list is not None:
-        for line in lines:
-            if "\n" in line:
-                click.echo(f"not in the list: {line!r}: its name has a line break", err=True)
+    for line in lines if remove_list is not None else ():
+        if "\n" in line:
+            click.echo(f"not in the list: {line!r}: its name has a line break", err=True)
     size = readable_bytes(sum(photo.bytes for photo in removable))
     click.echo(f"{found.pictures} files, {len(found.groups)} groups, {len(removable)} copies of {size}", err=True)
 

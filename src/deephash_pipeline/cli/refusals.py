@@ -128,8 +128,7 @@ def explained(links: Sequence[BaseException], environment: str | None) -> InputE
     Returns:
         Fault and remedy in one line; None if that is not known.
     """
-    fault = configuration_fault(environment)
-    if fault:
+    if fault := configuration_fault(environment):
         return InputError(fault)
     for link in links:
         if isinstance(link, OmegaConfBaseException):

@@ -75,8 +75,7 @@ def _place_of(function: Callable[..., Any]) -> Place:
 
 @functools.cache
 def _closure(beginning: frozenset[Place]) -> frozenset[Place]:
-    reached: set[Place] = set()
-    waiting = list(beginning)
+    reached, waiting = set[Place](), list(beginning)
     while waiting:
         place = waiting.pop()
         if place not in reached and _counts(place[0]):

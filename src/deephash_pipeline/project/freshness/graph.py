@@ -74,9 +74,8 @@ class ProjectGraph:
     def benchmark_folder(self) -> Path | None:
         """``data/02_intermediate/<benchmark>``; None in an object store, or a catalog that is not this project's."""
         dataset = self._dataset(BENCHMARK_FILE)
-        if not isinstance(dataset, AtomicFileDataset) or dataset.remote:
-            return None
-        return dataset.filepath.parent
+        is_here = isinstance(dataset, AtomicFileDataset) and not dataset.remote
+        return dataset.filepath.parent if is_here else None
 
     def stored(self, names: Iterable[str]) -> list[str]:
         """Name the artefacts among some datasets: what is stored, and each of the files that are found."""
@@ -249,8 +248,7 @@ def nodes_to_run(pipeline: Pipeline, catalog: Catalog, stale_allowed: bool = Fal
     Returns:
         Names of nodes, in the order of the graph; empty if everything is up to date.
     """
-    graph = ProjectGraph(pipeline.nodes, catalog)
-    return [node.name for node in waiting_nodes(graph, stale_allowed)]
+    return [node.name for node in waiting_nodes(ProjectGraph(pipeline.nodes, catalog), stale_allowed)]
 
 
 def waiting_nodes(graph: ProjectGraph, stale_allowed: bool = False) -> Iterator[Node]:

@@ -71,10 +71,9 @@ def refuse_what_is_stale(graph: ProjectGraph, pipeline: Pipeline, run_params: Ma
         # What is read only where it is there, and is not made by what makes all it needs.
         made = pipelines["full"].all_outputs() | pipelines[FIELD].all_outputs() | pipeline.inputs()
         unneeded = [str(graph.path(name)) for name, _ in faults if name not in made]
+        remedy = f"`{_mending_command(run_params, [name for name, _ in faults])}` makes again what is needed"
         if unneeded:
             remedy = f"delete {' and '.join(unneeded)}, which this run can do without"
-        else:
-            remedy = f"`{_mending_command(run_params, [name for name, _ in faults])}` makes again what is needed"
         raise InputError(f"{message}: {remedy}; --stale=allow uses what is stale")
     logger.warning("stale artefacts are used: %s", message)
     return f"Stale artefacts were used for this report: {message}."

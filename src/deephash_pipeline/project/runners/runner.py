@@ -24,13 +24,7 @@ from deephash_pipeline.project.freshness import POLICY, nodes_to_run
 from deephash_pipeline.project.freshness.graph import Catalog
 from deephash_pipeline.project.runners.job import IN_WORKER, Job
 from deephash_pipeline.project.runners.loop import HOOKS, Loop
-from deephash_pipeline.project.runners.schedule import (
-    Capacity,
-    Schedule,
-    cuda_devices,
-    needs_of,
-    places_on_devices,
-)
+from deephash_pipeline.project.runners.schedule import Capacity, Schedule, cuda_devices, needs_of, places_on_devices
 from deephash_pipeline.project.runners.workers import ThisProcess, WorkerProcesses, Workers
 from deephash_pipeline.training import StopRequest, stop_requests
 
@@ -95,8 +89,7 @@ class GridRunner(AbstractRunner):
             if not waiting:
                 break
             if len(waiting) < len(pipeline.nodes):
-                up_to_date = len(pipeline.nodes) - len(waiting)
-                logger.info("%d nodes are up to date, %d are run", up_to_date, len(waiting))
+                logger.info("%d nodes are up to date, %d are run", len(pipeline.nodes) - len(waiting), len(waiting))
             part = pipeline.only_nodes(*waiting)
             outputs = super().run(part, catalog, hook_manager, run_id, only_missing_outputs)
             if len(waiting) == len(pipeline.nodes):

@@ -21,9 +21,8 @@ from typing import Any
 import cloudpickle
 from kedro.pipeline.node import Node
 
-from deephash_pipeline.common import fork_server
-from deephash_pipeline.common.child_process import end_with_parent
 from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.fork_server import end_with_parent, environment
 from deephash_pipeline.project.runners.job import Job, attempt, error_of, run_node
 from deephash_pipeline.project.runners.schedule import Needs
 
@@ -142,7 +141,7 @@ class _Worker:
     def __init__(self, job: bytes, device: str | None) -> None:
         self._pipe, theirs = multiprocessing.Pipe()
         self.process = multiprocessing.get_context("forkserver").Process(target=_serve, args=(theirs, job, device))
-        with fork_server.environment():
+        with environment():
             self.process.start()
         theirs.close()
 

@@ -9,8 +9,8 @@ from concurrent.futures.process import BrokenProcessPool
 from itertools import islice
 from typing import Any, TypeAlias
 
-from deephash_pipeline.common.child_process import end_with_parent
 from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.fork_server import end_with_parent
 from deephash_pipeline.common.ray_cluster import connected
 from deephash_pipeline.search.encoding.blocks import Work, encode_block
 from deephash_pipeline.search.encoding.code_folder import Broken
