@@ -5,7 +5,7 @@ the raw images. It is fresh if the recipe in its manifest is the one that the gr
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import cache, cached_property
 from pathlib import Path
@@ -108,7 +108,7 @@ class ProjectGraph:
             device = resolve_device(self._parameter(EXPERIMENT).get("device", AUTO))
             own = own | dict.fromkeys(automatic, resolve_precision(AUTO, device))
         for name in self.stored(node.inputs):
-            inputs[name], recipes[name], behind = self._known(name, node)
+            inputs[name], recipes[name], behind = self._known(name, node, self._content)
             parameters |= behind
         recipe = self._recipe_with(node, recipes)
         return Origin(node.name, recipe, inputs, {**parameters, **own}, {**code, **platform_version()}, command)
@@ -158,23 +158,30 @@ class ProjectGraph:
             if name in self._makers:
                 recipes[name], behind = self._expected(self._makers[name])
             else:
-                _, recipes[name], behind = self._known(name, node)
+                _, recipes[name], behind = self._known(name, node, lambda name: self.state(name).digest)
             parameters |= behind
         return self._recipe_with(node, recipes), {**parameters, **self._parameters(node)}
 
     def _recipe_with(self, node: Node, recipes: Mapping[str, str]) -> str:
         return text_digest(json.dumps([self._parameters(node), self.code(node), recipes], sort_keys=True))
 
-    def _known(self, name: str, reader: Node) -> tuple[str, str, Mapping[str, Any]]:
+    def _known(
+        self, name: str, reader: Node, content: Callable[[str], str | None]
+    ) -> tuple[str, str, Mapping[str, Any]]:
         """Give the digest, the recipe and the parameters of what is there, by its manifest.
 
         What has none, and each of the files that are found, has its digest for a recipe. Where it is gone, that is the
         digest which its reader has read.
+
+        Args:
+            name: name of the artefact.
+            reader: node that reads it.
+            content: digests what has no manifest.
         """
         manifest = self._manifest(name)
         if manifest is not None and "/" not in name:
             return manifest.digest, manifest.origin.recipe, manifest.origin.parameters
-        digest = manifest.digest if manifest else self._content(name)
+        digest = manifest.digest if manifest else content(name)
         if digest is None:
             made = self._manifest(reader.outputs[0])
             digest = made.origin.inputs.get(name, "") if made else ""
