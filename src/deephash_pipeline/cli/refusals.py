@@ -60,9 +60,8 @@ def one_line_errors(callback: Callable[..., Any]) -> Callable[..., Any]:
             raise reported from interruption
         except Exception as error:
             links = list(causes(error))
-            cause = next((link for link in links if isinstance(link, USER_ERRORS)), None)
-            cause = cause or explained(links, options.get("env"))
-            if cause is None:
+            known = next((link for link in links if isinstance(link, USER_ERRORS)), None)
+            if (cause := known or explained(links, options.get("env"))) is None:
                 raise
             logger.debug("details", exc_info=error)
             reported = click.ClickException(" ".join(PYDANTIC_DETAILS.sub("", str(cause)).split()))

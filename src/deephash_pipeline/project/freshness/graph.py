@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from kedro.framework.project import pipelines
 from kedro.io import CatalogProtocol
@@ -240,8 +240,7 @@ class ProjectGraph:
     @cached_property
     def _models(self) -> dict[str, Any]:
         """Parameter -> the model that functions of nodes expect of it."""
-        graph: Any = self
-        return TypeExtractor({"graph": graph}).extract_types_from_pipelines()
+        return TypeExtractor({"graph": cast(Any, self)}).extract_types_from_pipelines()
 
 
 def nodes_to_run(pipeline: Pipeline, catalog: Catalog, stale_allowed: bool = False) -> list[str]:

@@ -187,5 +187,4 @@ def _only_a_warning(action: str) -> Iterator[None]:
     except Exception as error:
         # The first line of SQLAlchemy's, which are followed by its statement.
         said = (str(error).splitlines() or [""])[0]
-        kind = type(error).__name__
-        logger.warning("MLflow could not %s, and the run goes on without it: %s: %s", action, kind, said)
+        logger.warning(f"MLflow could not {action}, and the run goes on without it: {type(error).__name__}: {said}")
