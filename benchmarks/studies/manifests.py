@@ -15,8 +15,8 @@ from typing import Any
 from click.testing import CliRunner
 from kedro.framework.startup import bootstrap_project
 
-from deephash_pipeline.cli import guarded as cli
-from deephash_pipeline.cli import provenance as command
+from deephash_pipeline.cli import run as command
+from deephash_pipeline.cli.main import cli
 from deephash_pipeline.common.stores import replacing
 from deephash_pipeline.project.datasets import atomic_file
 from deephash_pipeline.project.freshness import hook
@@ -63,7 +63,7 @@ def main() -> None:
     setattr(atomic_file, "replacing", replacing_timed)  # noqa: B010
     bootstrap_project(Path.cwd())
     begun = time.perf_counter()
-    result = CliRunner().invoke(cli.run, ["--pipelines=full", "--runner=SequentialRunner"])
+    result = CliRunner().invoke(cli, ["run", "--pipelines=full", "--runner=SequentialRunner"])
     assert result.exit_code == 0, result.output
     whole = time.perf_counter() - begun
     for name, spent in sorted(seconds.items(), key=lambda item: -item[1]):

@@ -5,7 +5,6 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import NoReturn
 
 import click
 
@@ -22,16 +21,26 @@ def main() -> None:
     given = sys.argv[1:]
     if given and given[0].startswith("-") and given[0] not in ("--help", "-h", "--version"):
         given = ["run", *given]
-    if given and given[0] == "serve":
-        # Where nothing but a service runs there may be neither Kedro nor PyTorch.
-        run_alone(given[0], given[1:])
-        return
-    if given and given[0] == "run":
-        try:
-            # Kedro takes the current directory for the project.
-            os.chdir(project_root())
-        except InputError as error:
-            _end(error)
+    name = given[0] if given else ""
+    try:
+        if name == "serve":
+            # Where nothing but a service runs there may be neither Kedro nor PyTorch.
+            run_alone(name, given[1:])
+        else:
+            run_with_kedro(name, given)
+    except InputError as error:
+        click.ClickException(" ".join(str(error).split())).show()
+        sys.exit(1)
+    except KeyboardInterrupt:
+        click.echo("Error: interrupted", err=True)
+        sys.exit(130)
+
+
+def run_with_kedro(name: str, given: Sequence[str]) -> None:
+    """Run a command, one of `WITHOUT_KEDRO` also where there is no Kedro."""
+    if name == "run":
+        # Kedro takes the current directory for the project.
+        os.chdir(project_root())
     os.environ.setdefault("KEDRO_LOGGING_CONFIG", str(template() / "conf" / "logging.yml"))
     try:
         from kedro.framework.project import configure_project  # noqa: PLC0415 - reads the logging configuration
@@ -39,29 +48,17 @@ def main() -> None:
         configure_project(Path(__file__).parent.name)
         from deephash_pipeline.cli.main import cli  # noqa: PLC0415 - Kedro's commands want a configured project
     except ModuleNotFoundError as error:
-        if error.name != "kedro" or not given or given[0] not in WITHOUT_KEDRO:
-            _end(missing(error, "pipeline"))
-        run_alone(given[0], given[1:])
-        return
-    except KeyboardInterrupt:
-        click.echo("Error: interrupted", err=True)
-        sys.exit(130)
-
-    cli(given, prog_name="deephash-pipeline")
+        if error.name != "kedro" or name not in WITHOUT_KEDRO:
+            raise missing(error, "pipeline") from error
+        run_alone(name, given[1:])
+    else:
+        cli(given, prog_name="deephash-pipeline")
 
 
 def run_alone(name: str, arguments: Sequence[str]) -> None:
     """Run a command of `WITHOUT_KEDRO`."""
-    try:
-        command = getattr(import_module(f"deephash_pipeline.cli.{WITHOUT_KEDRO[name]}"), name)
-        command(arguments, prog_name=f"deephash-pipeline {name}")
-    except InputError as error:
-        _end(error)
-
-
-def _end(error: InputError) -> NoReturn:
-    click.ClickException(" ".join(str(error).split())).show()
-    sys.exit(1)
+    command = getattr(import_module(f"deephash_pipeline.cli.{WITHOUT_KEDRO[name]}"), name)
+    command(arguments, prog_name=f"deephash-pipeline {name}")
 
 
 if __name__ == "__main__":

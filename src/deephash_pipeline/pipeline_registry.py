@@ -51,7 +51,7 @@ class DeferredPipeline(Pipeline):
     Args:
         create: function that makes it.
 
-    >>> deferred = DeferredPipeline(partial(create_other, "measured_cells"))
+    >>> deferred = DeferredPipeline(partial(create_pipeline, "measured_cells"))
     >>> vars(deferred).keys()
     dict_keys(['_create'])
     >>> len(deferred.nodes)
@@ -90,62 +90,31 @@ def register_pipelines() -> dict[str, Pipeline]:
 @cache
 def create_pipelines() -> dict[str, Pipeline]:
     """Create what `register_pipelines` registers."""
-    stages = {stage: DeferredPipeline(partial(_create_stage_of_full, stage)) for stage in STAGES}
-    full = DeferredPipeline(lambda: Pipeline(list(stages.values())))
-    return {
-        **stages,
-        "full": full,
-        FULL_AT_A_GLANCE: DeferredPipeline(_create_full_at_a_glance),
-        **{name: DeferredPipeline(partial(create_other, name)) for name in OTHERS},
-        FIELD: DeferredPipeline(_create_field),
-        FIELD_AT_A_GLANCE: DeferredPipeline(partial(_create_field, at_a_glance=True)),
-        LONG_CODES: DeferredPipeline(_create_long_codes),
-        SEEDS: DeferredPipeline(_create_seeds),
-        "without_labels": DeferredPipeline(_create_without_labels),
-        "__default__": full,
-    }
+    names = (*STAGES, "full", FULL_AT_A_GLANCE, *OTHERS, FIELD, FIELD_AT_A_GLANCE, LONG_CODES, SEEDS, "without_labels")
+    made: dict[str, Pipeline] = {name: DeferredPipeline(partial(create_pipeline, name)) for name in names}
+    return {**made, "__default__": made["full"]}
 
 
-def _create_stage_of_full(stage: str) -> Pipeline:
-    from deephash_pipeline.pipelines.grid import PAPER_METHODS, cells
+def create_pipeline(name: str) -> Pipeline:
+    """Create a pipeline by its name; one of `STAGES` or `OTHERS` is a namespace and a tag."""
+    from deephash_pipeline.pipelines import grid
 
-    return create_stage(stage, list(cells(*PAPER_METHODS)))
-
-
-def _create_full_at_a_glance() -> Pipeline:
-    from deephash_pipeline.pipelines.grid import PAPER_METHODS, cells
-
-    return create_stages(list(cells(*PAPER_METHODS, code_lengths=[SHOWN_CODE_LENGTH])))
-
-
-def _create_field(at_a_glance: bool = False) -> Pipeline:
-    from deephash_pipeline.pipelines.grid import CODE_LENGTHS, cells
-
-    return create_stages(list(cells(code_lengths=[SHOWN_CODE_LENGTH] if at_a_glance else CODE_LENGTHS)), FIELD)
-
-
-def _create_long_codes() -> Pipeline:
-    from deephash_pipeline.pipelines.grid import LONG_CODE_LENGTHS, cells
-
-    grid = list(cells(code_lengths=LONG_CODE_LENGTHS))
-    return Pipeline([_without_joined(create_stage(stage, grid)) for stage in STAGES if stage != "reporting"])
-
-
-def _create_seeds() -> Pipeline:
-    from deephash_pipeline.pipelines.grid import FURTHER_REPLICATES
-
-    return Pipeline(list(map(create_replicate, FURTHER_REPLICATES)))
-
-
-def _create_without_labels() -> Pipeline:
-    from deephash_pipeline.pipelines.grid import WITHOUT_LABELS, cells
-
-    return Pipeline([create_stage(stage, list(cells(*WITHOUT_LABELS))) for stage in UP_TO_CODES])
-
-
-def create_stages(grid: Sequence[Cell], reported_as: str | None = None) -> Pipeline:
-    """Create the eight stages of a grid as one pipeline."""
-    return Pipeline([create_stage(stage, grid, reported_as) for stage in STAGES])
+    if name in OTHERS:
+        return _named(name, _module(name).create_pipeline())
+    if name in STAGES:
+        return create_stage(name, list(grid.cells(*grid.PAPER_METHODS)))
+    if name == "full":
+        return Pipeline([create_pipelines()[stage] for stage in STAGES])
+    if name == SEEDS:
+        return Pipeline(list(map(create_replicate, grid.FURTHER_REPLICATES)))
+    if name == "without_labels":
+        return Pipeline([create_stage(stage, list(grid.cells(*grid.WITHOUT_LABELS))) for stage in UP_TO_CODES])
+    if name == LONG_CODES:
+        long_cells = list(grid.cells(code_lengths=grid.LONG_CODE_LENGTHS))
+        return Pipeline([_without_joined(create_stage(stage, long_cells)) for stage in STAGES if stage != "reporting"])
+    methods, reported_as = (grid.PAPER_METHODS, None) if name == FULL_AT_A_GLANCE else (grid.METHODS, FIELD)
+    cells = list(grid.cells(*methods, code_lengths=grid.CODE_LENGTHS if name == FIELD else [SHOWN_CODE_LENGTH]))
+    return Pipeline([create_stage(stage, cells, reported_as) for stage in STAGES])
 
 
 def create_stage(stage: str, grid: Sequence[Cell], reported_as: str | None = None) -> Pipeline:
@@ -170,26 +139,17 @@ def create_replicate(replicate: int) -> Pipeline:
     grid = list(replicated(replicate))
     name = replicate_name(replicate)
     classifier_cell = CLASSIFIER_BASELINE.model_copy(update={"replicate": replicate}).parameter
-    shared = {
+    inside: dict[str, Any] = {"namespace": name, "prefix_datasets_with_namespace": False}
+    stages = {
         "cnn_pretraining": Pipeline(
             _module("cnn_pretraining").create_pipeline(further_replicate=True),
             parameters={"params:cell": f"params:{classifier_cell}"},
+            **inside,
         ),
-        "feature_extraction": _module("feature_extraction").create_pipeline(),
-    }
-    stages = {
-        **{
-            stage: Pipeline(pipeline, namespace=name, prefix_datasets_with_namespace=False)
-            for stage, pipeline in shared.items()
-        },
+        "feature_extraction": Pipeline(_module("feature_extraction").create_pipeline(), **inside),
         **{stage: _module(stage).create_pipeline(grid) for stage in OF_CELLS},
     }
     return Pipeline([_named(stage, _prefixed(name, OF_SEED, _without_joined(own))) for stage, own in stages.items()])
-
-
-def create_other(name: str) -> Pipeline:
-    """Create a pipeline of `OTHERS`, a namespace and a tag too."""
-    return _named(name, _module(name).create_pipeline())
 
 
 @cache

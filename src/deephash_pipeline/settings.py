@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Iterator
-from functools import cache
+from functools import cached_property
 from typing import Any
 
 from deephash_pipeline.project.context import ProjectContext
@@ -18,19 +18,18 @@ if "kedro_viz.api.apps" in sys.modules:
 class LateHooks:
     """Hooks that are imported when a session begins, not by a command that only lists names."""
 
+    @cached_property
+    def _made(self) -> tuple[Any, ...]:
+        # ruff: noqa: PLC0415
+        from deephash_pipeline.project.checks import SoundRun
+        from deephash_pipeline.project.freshness import Provenance
+        from deephash_pipeline.project.hooks import ResultTable
+        from deephash_pipeline.project.tracking import MlflowTracking
+
+        return ResultTable(), MlflowTracking(), Provenance(), SoundRun()
+
     def __iter__(self) -> Iterator[Any]:
-        return iter(_hooks())
-
-
-@cache
-def _hooks() -> tuple[Any, ...]:
-    # ruff: noqa: PLC0415
-    from deephash_pipeline.project.checks import SoundRun
-    from deephash_pipeline.project.freshness import Provenance
-    from deephash_pipeline.project.hooks import ResultTable
-    from deephash_pipeline.project.tracking import MlflowTracking
-
-    return ResultTable(), MlflowTracking(), Provenance(), SoundRun()
+        return iter(self._made)
 
 
 HOOKS = LateHooks()

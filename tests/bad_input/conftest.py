@@ -5,7 +5,7 @@ from click.testing import CliRunner
 from kedro.framework.startup import bootstrap_project
 from kedro.runner import AbstractRunner
 
-from deephash_pipeline.cli import guarded as cli
+from deephash_pipeline.cli.main import cli
 from deephash_pipeline.project.tracking import store
 from tests.conftest import copied_project
 
@@ -46,7 +46,7 @@ def refused(here):
 def refusal(project, *arguments):
     """Give the command of a run, expect one line, exit code 1 and no file, and return the line."""
     before = everything(project.parent)
-    result = CliRunner().invoke(cli.run, arguments)
+    result = CliRunner().invoke(cli, ["run", *arguments])
     assert isinstance(result.exception, SystemExit), repr(result.exception)
     assert result.exit_code == 1, result.output
     lines = result.output.splitlines()

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 from kedro.io import DatasetError
 
-from deephash_pipeline.cli.guarded import causes
-from deephash_pipeline.cli.refusals import explained
+from deephash_pipeline.cli.refusals import causes, explained
 from deephash_pipeline.project.datasets import (
     AtomicDataset,
     CodesDataset,

@@ -6,8 +6,7 @@ import pytest
 from kedro.framework.cli.utils import LazyGroup
 
 from deephash_pipeline.cli import cli
-from deephash_pipeline.cli.guarded import causes
-from deephash_pipeline.cli.refusals import explained
+from deephash_pipeline.cli.refusals import causes, explained
 
 MACHINE = [
     (OSError(errno.ENOSPC, "No space left on device", "a.npy"), "a.npy: the disk is full"),

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
-from deephash_pipeline.cli import guarded as cli
+from deephash_pipeline.cli.main import cli
 from deephash_pipeline.provenance.lock import LOCK
 
 
@@ -24,7 +24,7 @@ def the_error(output):
 
 def run(*arguments):
     """Run the project's `kedro run` without workers, which take seconds to start."""
-    return CliRunner().invoke(cli.run, (*arguments, "--runner=SequentialRunner"))
+    return CliRunner().invoke(cli, ("run", *arguments, "--runner=SequentialRunner"))
 
 
 def finished(*arguments):

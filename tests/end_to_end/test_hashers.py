@@ -19,8 +19,7 @@ def catalog(finished_project):
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(finished_project)
         bootstrap_project(finished_project)
-        with run_catalog("digits") as opened:
-            yield opened
+        yield run_catalog("digits")
 
 
 @pytest.mark.parametrize("cell", CELLS, ids=lambda cell: str(cell.namespace))

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 from kedro.framework.startup import bootstrap_project
 
-from deephash_pipeline.cli import guarded as cli
+from deephash_pipeline.cli.main import cli
 from deephash_pipeline.search.images import ImageIndex
 from tests.end_to_end.refused_runs import finished, refused, stored
 
@@ -66,13 +66,13 @@ def test_an_index_of_a_cell_is_searched_and_known_to_be_stale_or_damaged(copy, s
             picture = index.path_of(found.metadata)
             assert index.search(picture, 1).distances.tolist() == [[0]]
             assert index.hasher.encode(picture)[0].tolist() == found.code.tolist()
-    fresh = CliRunner().invoke(cli.status, (small_parameters,)).output
+    fresh = CliRunner().invoke(cli, ("status", small_parameters)).output
     other = f"{small_parameters},baseline_hashing.itq.iterations=7"
-    stale = CliRunner().invoke(cli.status, (other,)).output
+    stale = CliRunner().invoke(cli, ("status", other)).output
     (segment,) = (places[0] / "segments").iterdir()
     content = segment.read_bytes()
     segment.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
-    damaged = CliRunner().invoke(cli.status, (small_parameters,)).output
+    damaged = CliRunner().invoke(cli, ("status", small_parameters)).output
     for folder in places:
         shutil.rmtree(folder)
     assert re.fullmatch(r"\d+ fresh\n", fresh)

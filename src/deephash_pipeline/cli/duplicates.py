@@ -3,7 +3,7 @@
 import csv
 import io
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +14,13 @@ from deephash_pipeline.cli.search import print_columns, print_left_out
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.stores import write_whole
 from deephash_pipeline.deephash import FeatureExtractor
-from deephash_pipeline.search.duplicates import Duplicates, find_duplicates
+from deephash_pipeline.search.duplicates import Member, find_duplicates
 from deephash_pipeline.search.duplicates.finding import Level
 from deephash_pipeline.search.duplicates.page import absolute_path, embedded, readable_bytes, render_page
 from deephash_pipeline.search.images import list_images
 
 FILE = click.Path(path_type=Path, dir_okay=False)
+COLUMNS = ("action", "path", "width", "height", "bytes", "modified", "agreement", "reason")
 
 
 @click.command()
@@ -58,7 +59,7 @@ def duplicates(
     others, unnamed_others = list_images(against) if against else ([], [])
     found = find_duplicates(files, lambda: FeatureExtractor.pretrained(device=device), level or "default", others)
     found.skipped[:0] = [*unnamed, *unnamed_others]
-    groups = list(_groups(found))
+    groups = [list(map(_facts, group.members)) for group in found.groups]
     rows = [{"group": number, **row} for number, group in enumerate(groups, start=1) for row in group]
     removable = [photo for group in found.groups for photo in group.removable]
     lines = [absolute_path(photo) for photo in removable]
@@ -77,10 +78,9 @@ def duplicates(
         shown = ("group", "action", "width", "height", "bytes", "modified", "path", "reason")
         print_columns([shown, *([str(row[name]) for name in shown] for row in rows)])
     print_left_out(found.skipped)
-    if remove_list is not None:
-        for line in lines:
-            if "\n" in line:
-                click.echo(f"not in the list: {line!r}: its name has a line break", err=True)
+    for line in lines if remove_list is not None else ():
+        if "\n" in line:
+            click.echo(f"not in the list: {line!r}: its name has a line break", err=True)
     size = readable_bytes(sum(photo.bytes for photo in removable))
     click.echo(f"{found.pictures} files, {len(found.groups)} groups, {len(removable)} copies of {size}", err=True)
 
@@ -94,28 +94,15 @@ def _check_outputs(outputs: Sequence[Path], overwrite: bool) -> None:
             raise InputError(f"{file} is there: name another file, or add --overwrite")
 
 
-def _groups(found: Duplicates) -> Iterator[list[dict[str, Any]]]:
-    for group in found.groups:
-        yield [
-            {
-                "action": member.action,
-                "path": member.photo.name,
-                "width": member.photo.width,
-                "height": member.photo.height,
-                "bytes": member.photo.bytes,
-                "modified": member.photo.date,
-                "agreement": round(member.agreement, 3),
-                "reason": member.reason,
-            }
-            for member in group.members
-        ]
+def _facts(member: Member) -> dict[str, Any]:
+    photo = member.photo
+    of_file = (photo.name, photo.width, photo.height, photo.bytes, photo.date)
+    return dict(zip(COLUMNS, (member.action, *of_file, round(member.agreement, 3), member.reason), strict=True))
 
 
 def _as_csv(rows: Sequence[dict[str, Any]]) -> str:
     text = io.StringIO(newline="")
-    writer = csv.DictWriter(
-        text, ["group", "action", "path", "width", "height", "bytes", "modified", "agreement", "reason"]
-    )
+    writer = csv.DictWriter(text, ["group", *COLUMNS])
     writer.writeheader()
     writer.writerows(rows)
     return text.getvalue()

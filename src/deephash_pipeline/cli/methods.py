@@ -1,6 +1,6 @@
 """``deephash-pipeline methods``: the table of all methods."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import click
 
@@ -9,8 +9,7 @@ from deephash_pipeline.hashing import HASH_FUNCTIONS
 from deephash_pipeline.losses import LOSSES
 from deephash_pipeline.pipelines.grid import CLASSIFIER_BASELINE, METHODS, PRE_TRAINING
 
-ON_Z, OF_NETWORK, ON_FROZEN_TRUNK = "hash function on z", "loss on all layers", "loss on the hash layer"
-LABELS, ONE_LABEL, NOTHING = "labels", "one label an image", "no labels"
+ONE_LABEL = "one label an image"
 
 
 class Method(NamedTuple):
@@ -46,20 +45,14 @@ def method_of(key: str) -> Method:
     if key == CLASSIFIER_BASELINE.method:
         return Method(key, name, "classifier baseline", ONE_LABEL, "none: the predicted class as a code")
     if key in HASH_FUNCTIONS:
-        function = HASH_FUNCTIONS[key]
-        needs = _needs(function.supervised, function.several_labels)
-        return Method(key, name, ON_Z, needs, function.reference)
-    loss = LOSSES.get(key, LOSSES["exponentiated"])
-    needs = _needs(loss.supervised, loss.several_labels)
-    if key == PRE_TRAINING:
-        return Method(key, name, "hash layer on z", needs, loss.reference)
-    return Method(key, name, ON_FROZEN_TRUNK if loss.reads_features else OF_NETWORK, needs, loss.reference)
-
-
-def _needs(supervised: bool, several_labels: bool) -> str:
-    if not supervised:
-        return NOTHING
-    return LABELS if several_labels else ONE_LABEL
+        found: Any = HASH_FUNCTIONS[key]
+        kind = "hash function on z"
+    else:
+        found = LOSSES.get(key, LOSSES["exponentiated"])
+        learned = "loss on the hash layer" if found.reads_features else "loss on all layers"
+        kind = "hash layer on z" if key == PRE_TRAINING else learned
+    with_labels = "labels" if found.several_labels else ONE_LABEL
+    return Method(key, name, kind, with_labels if found.supervised else "no labels", found.reference)
 
 
 @click.command()

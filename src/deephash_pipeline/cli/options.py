@@ -4,7 +4,9 @@ from pathlib import Path
 
 import click
 
+from deephash_pipeline.cli.vectors import open_vector_index
 from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.search.coded import CodedItems
 from deephash_pipeline.search.images import ImageIndex
 from deephash_pipeline.search.images.stored import Runtime
 from deephash_pipeline.search.replacing import holds_vectors
@@ -13,10 +15,7 @@ HASHER_MARK = b"deephash_pipeline.hasher"
 """In the header of every file that has a hasher."""
 FOLDER = click.Path(path_type=Path)
 device_option = click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda or cuda:N.")
-engine_option = click.option(
-    "--engine",
-    help="Search codes in another engine: postgresql://... or milvus:http://...",
-)
+engine_option = click.option("--engine", help="Search codes in another engine: postgresql://... or milvus:http://...")
 approximate_option = click.option(
     "--approximate", is_flag=True, help="Use PostgreSQL's HNSW index, which misses some of the nearest."
 )
@@ -35,15 +34,17 @@ def refuse_other_file(output: Path) -> None:
 def opened(
     folder: Path,
     device: str,
-    engine: str | None,
-    approximate: bool,
+    engine: str | None = None,
+    approximate: bool = False,
     read_only: bool = True,
     runtime: Runtime = "torch",
-) -> ImageIndex:
-    """Open an index, or its hasher with codes in another engine."""
+) -> CodedItems:
+    """Open an index of images or vectors, or the hasher of one of images with codes in another engine."""
     if engine is None:
         if approximate:
             raise InputError("--approximate is for --engine postgresql://...: this index answers exactly")
+        if holds_vectors(folder):
+            return open_vector_index(folder, read_only)
         return ImageIndex.open(folder, read_only, device, runtime)
     if not folder.is_dir():
         raise InputError(f"there is no index {folder}: name the one whose hasher made the codes")

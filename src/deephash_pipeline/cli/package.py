@@ -39,10 +39,10 @@ def export_huggingface(benchmark: str, cell: str, output: Path) -> None:
     from deephash_pipeline.deephash.export import export_huggingface as export  # noqa: PLC0415 - other commands need no exporter
 
     made = hasher_of_run(benchmark, cell)
-    with run_catalog(benchmark) as catalog:
-        metrics = catalog.load(f"{cell}.metrics") if catalog.exists(f"{cell}.metrics") else None
-        stored = next(name for name in ("hasher", "encoder") if catalog.exists(f"{cell}.{name}"))
-        manifest = read_manifest(project_root() / catalog.get(f"{cell}.{stored}").filepath)
+    catalog = run_catalog(benchmark)
+    metrics = catalog.load(f"{cell}.metrics") if catalog.exists(f"{cell}.metrics") else None
+    stored = next(name for name in ("hasher", "encoder") if catalog.exists(f"{cell}.{name}"))
+    manifest = read_manifest(project_root() / catalog.get(f"{cell}.{stored}").filepath)
     export(made, output, metrics, manifest.origin if manifest else None)
     click.echo(f"{output}: {made!r}, model.safetensors, config.json and README.md")
 

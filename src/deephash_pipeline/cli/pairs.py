@@ -2,7 +2,7 @@
 
 import csv
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import ExitStack
 from itertools import chain
 from pathlib import Path
@@ -29,16 +29,12 @@ def pairs(index: Path, radius: int, against: Path | None, groups: bool, out: Pat
     with ExitStack() as opened:
         items = opened.enter_context(HammingIndex.open(index, read_only=True))
         if groups:
-            _write(out, ("group", "id"), _members(items, radius))
+            numbered = enumerate(items.groups(radius), start=1)
+            _write(out, ("group", "id"), ((number, item) for number, group in numbered for item in group))
         else:
             other = None if against is None else opened.enter_context(HammingIndex.open(against, read_only=True))
             found = items.pairs(radius, other)
             _write(out, ("first", "second", "distance"), (pair for block in found for pair in block))
-
-
-def _members(items: HammingIndex, radius: int) -> Iterator[tuple[Any, ...]]:
-    for number, group in enumerate(items.groups(radius), start=1):
-        yield from ((number, item) for item in group)
 
 
 def _write(out: Path | None, header: tuple[str, ...], rows: Iterable[tuple[Any, ...]]) -> None:

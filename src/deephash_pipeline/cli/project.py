@@ -1,8 +1,6 @@
 """``deephash-pipeline new`` and ``deephash-pipeline hasher``: a project to run in, and a model to take out of one."""
 
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -68,14 +66,13 @@ def hasher_of_run(benchmark: str, cell: str) -> ImageHasher:
         InputError: there is no project here, no such benchmark or cell, or it has not been run.
     """
     wanted = parsed_cell(cell)
-    with run_catalog(benchmark) as catalog:
-        try:
-            return hasher_of(catalog, wanted)
-        except DatasetError as error:
-            raise InputError(
-                f"{cell} of {benchmark} has not been run, {str(error).partition(':')[0]}: "
-                f"deephash-pipeline run --env={benchmark}"
-            ) from error
+    try:
+        return hasher_of(run_catalog(benchmark), wanted)
+    except DatasetError as error:
+        raise InputError(
+            f"{cell} of {benchmark} has not been run, {str(error).partition(':')[0]}: "
+            f"deephash-pipeline run --env={benchmark}"
+        ) from error
 
 
 def parsed_cell(name: str) -> Cell:
@@ -90,9 +87,8 @@ def parsed_cell(name: str) -> Cell:
     return found
 
 
-@contextmanager
-def run_catalog(benchmark: str) -> Iterator[Any]:
-    """Open the catalog of a benchmark, in the project around the current directory.
+def run_catalog(benchmark: str) -> Any:
+    """Read the catalog of a benchmark, in the project around the current directory.
 
     Raises:
         InputError: there is no project here, or it has no such benchmark.
@@ -103,4 +99,4 @@ def run_catalog(benchmark: str) -> Iterator[Any]:
         known.remove("base")
         raise InputError(f"unknown benchmark `{benchmark}`: conf/ has {', '.join(known)}")
     with KedroSession.create(project, env=benchmark) as session:
-        yield catalog_of(session)
+        return catalog_of(session)

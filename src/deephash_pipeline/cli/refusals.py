@@ -1,34 +1,94 @@
-"""Options and configuration that no run can be made of, explained in one line before a session begins."""
+"""Errors that a user can mend, of every command, in one line and without a traceback."""
 
+import copy
 import errno
+import functools
 import io
-import operator
+import logging
 import os
-from collections.abc import Mapping, Sequence
-from functools import reduce
+import re
+import signal
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 import yaml  # type: ignore[import-untyped]
 from click.core import ParameterSource
-from kedro.framework.cli.utils import _split_params, split_string
-from kedro.framework.project import LOGGING, pipelines
-from kedro.pipeline import Pipeline
-from kedro.pipeline.pipeline import OutputNotUniqueError
+from kedro.config import MissingConfigException
+from kedro.framework.project import LOGGING
+from kedro.io import DatasetError
+from kedro.validation.exceptions import ParameterValidationError
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.errors import InputError, chain_of
 from deephash_pipeline.common.project_folder import project_root
-from deephash_pipeline.project.environments import EXTENDS, refuse_other_numbers
-from deephash_pipeline.project.runners import RUNNERS
+from deephash_pipeline.project.environments import EXTENDS
 
+logger = logging.getLogger(__name__)
+
+USER_ERRORS = (InputError, DatasetError, ParameterValidationError, MissingConfigException)
+PYDANTIC_DETAILS = re.compile(r"\[type=[^\n]*|For further information visit \S+")
 LOGGING_FILE = Path("conf/logging.yml")
-FILTERS = ("tags", "from_nodes", "to_nodes", "node_names", "from_inputs", "to_outputs")
-"""Options of Kedro's ``run``, and arguments of `Pipeline.filter`."""
 NOT_IN_PATHS = "?%"
 """What SQLAlchemy, which opens MLflow's database, takes for the end or an escape of a path."""
+
+
+def guarded(command: click.Command) -> click.Command:
+    """Give a command, or a group with all of its own, that reports bad input in one line."""
+    command = copy.copy(command)
+    if isinstance(command, click.Group):
+        command.commands = {name: guarded(each) for name, each in command.commands.items()}
+    elif command.callback is not None:
+        command.callback = one_line_errors(command.callback)
+    return command
+
+
+def one_line_errors(callback: Callable[..., Any]) -> Callable[..., Any]:
+    """Turn errors a user can mend into ``Error: <one line>`` and exit code 1; other errors keep their traceback."""
+
+    @functools.wraps(callback)
+    def wrapped(**options: Any) -> Any:
+        try:
+            refuse_empty(click.get_current_context())
+            return callback(**options)
+        except KeyboardInterrupt as interruption:
+            # Outside trainings, which stop after a step: for click it is exit code 1, for a shell 130.
+            reported = click.ClickException("interrupted: the same command goes on with what is not made yet")
+            reported.exit_code = 128 + signal.SIGINT  # type: ignore[misc]
+            raise reported from interruption
+        except Exception as error:
+            links = list(causes(error))
+            known = next((link for link in links if isinstance(link, USER_ERRORS)), None)
+            if (cause := known or explained(links, options.get("env"))) is None:
+                raise
+            logger.debug("details", exc_info=error)
+            reported = click.ClickException(" ".join(PYDANTIC_DETAILS.sub("", str(cause)).split()))
+            # An interrupted training ends like any command that a signal has ended.
+            reported.exit_code = getattr(cause, "exit_code", reported.exit_code)  # type: ignore[misc]
+            raise reported from error
+
+    return wrapped
+
+
+def causes(error: BaseException) -> Iterator[BaseException]:
+    """Walk from an error to the first cause, most specific first."""
+    chain = chain_of(error)
+    yield from (link for link in chain if isinstance(link, InputError))
+    yield from chain
+
+
+def refuse_empty(context: click.Context) -> None:
+    """Refuse an option that is given and says nothing, as of a variable that is not set: Kedro takes its default.
+
+    Raises:
+        InputError: one is.
+    """
+    for name, value in context.params.items():
+        if value in ("", [], ()) and context.get_parameter_source(name) is not ParameterSource.DEFAULT:
+            remedy = "name a benchmark, a folder of conf/, or leave it out" if name == "env" else "leave it out"
+            raise InputError(f"--{name.replace('_', '-')} is empty: {remedy}")
 
 
 def enter_project() -> None:
@@ -57,78 +117,6 @@ def refuse_characters(root: Path) -> None:
         raise InputError(f"the project's path {root} has a `{found}`, which MLflow cannot open: rename the folder")
 
 
-def split_params(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
-    """Take ``--params`` apart as Kedro does.
-
-    Raises:
-        ClickException: a value would be taken for another number.
-    """
-    for item in split_string(context, parameter, value) if isinstance(value, str) else ():
-        try:
-            refuse_other_numbers(item.partition("=")[2], f"--params={item}")
-        except InputError as error:
-            raise click.ClickException(str(error)) from error
-    return _split_params(context, parameter, value)
-
-
-def refuse_empty(context: click.Context | None) -> None:
-    """Refuse an option that is given and says nothing, as of a variable that is not set: Kedro takes its default.
-
-    Raises:
-        InputError: one is.
-    """
-    if context is None:
-        return
-    for name, value in context.params.items():
-        if value in ("", [], ()) and context.get_parameter_source(name) is not ParameterSource.DEFAULT:
-            remedy = "name a benchmark, a folder of conf/, or leave it out" if name == "env" else "leave it out"
-            raise InputError(f"--{name.replace('_', '-')} is empty: {remedy}")
-
-
-def joined(names: Sequence[str]) -> Pipeline:
-    """Join pipelines by name.
-
-    Raises:
-        InputError: there is none of a name, or nodes of one name read different cells in two of them.
-    """
-    found: list[Pipeline] = []
-    for name in names:
-        if name not in pipelines:
-            raise InputError(f"unknown pipeline `{name}`: choose among {', '.join(pipelines)}")
-        found.append(pipelines[name])
-    try:
-        joint: Pipeline = reduce(operator.add, found)
-    except (ValueError, OutputNotUniqueError) as error:
-        # Nodes of one name, or of one output, that read different cells.
-        raise InputError(f"pipelines {', '.join(names)} join different cells: run each by itself") from error
-    return joint
-
-
-def check_options(options: Mapping[str, Any], pipeline: Pipeline) -> None:
-    """Look at the options of a run that Kedro would answer with a traceback, or pass over.
-
-    Args:
-        options: options of Kedro's ``run``.
-        pipeline: pipeline that runs.
-
-    Raises:
-        InputError: one names what is not there.
-    """
-    runner = options.get("runner")
-    if runner not in (None, *RUNNERS, *RUNNERS.values()):
-        raise InputError(f"unknown runner `{runner}`: use one of {', '.join(RUNNERS.values())}")
-    given = {option: options[option] for option in FILTERS if options.get(option)}
-    if not given:
-        return
-    try:
-        pipeline.filter(**given)
-    except ValueError as error:
-        asked = ", ".join(f"{name}={','.join(map(str, values))}" for name, values in given.items())
-        raise InputError(
-            f"{error} ({asked}): `kedro registry describe full` lists nodes, `kedro catalog describe-datasets` datasets"
-        ) from error
-
-
 def explained(links: Sequence[BaseException], environment: str | None) -> InputError | None:
     """Explain errors that are no bug: of the configuration, the disk or the memory.
 
@@ -139,8 +127,7 @@ def explained(links: Sequence[BaseException], environment: str | None) -> InputE
     Returns:
         Fault and remedy in one line; None if that is not known.
     """
-    fault = configuration_fault(environment)
-    if fault:
+    if fault := configuration_fault(environment):
         return InputError(fault)
     for link in links:
         if isinstance(link, OmegaConfBaseException):

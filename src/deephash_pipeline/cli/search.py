@@ -14,17 +14,14 @@ from deephash_pipeline.cli.vectors import (
     FACTS,
     add_vectors,
     build_of_vectors,
-    build_options,
     facts_of_vectors,
     found_vectors,
-    open_vector_index,
     refuse_without_vectors,
     vectors_options,
 )
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.deephash import ImageHasher
 from deephash_pipeline.search import Answers, HammingIndex
-from deephash_pipeline.search.coded import CodedItems
 from deephash_pipeline.search.encoding import CodeFolder, add_encoded
 from deephash_pipeline.search.images import (
     AddedImages,
@@ -43,6 +40,7 @@ from deephash_pipeline.search.replacing import holds_vectors
 
 BITS = (64, 128, 256)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+method_option = click.option("--method", help="Hash function to fit, a name that `methods` lists.")
 
 
 @click.group()
@@ -56,7 +54,11 @@ def index() -> None:
 @click.argument("paths", nargs=-1)
 @click.option("--codes", help="Index the codes that `encode` has made into this folder; they bring their hasher.")
 @click.option("--anew", is_flag=True, help="Replace an index that was made with another hasher, or of vectors.")
-@build_options
+@vectors_options
+@method_option
+@click.option("--bits", type=int, help="Of a code; of images 64, 128 or 256 [128], of vectors 1 to 4096.")
+@click.option("--rescore", help="How vectors are stored for that: int8, float16 or none; int8.")
+@click.option("--recall", type=float, help="Share of the exact answers that searches are to find; 0.99.")
 @click.option("--keep-missing", "missing", flag_value="none", help="Keep images whose files are gone.")
 @click.option("--remove-missing", "missing", flag_value="all", help="Remove them, even if more than half are gone.")
 @click.option("--verify", is_flag=True, help="Read all files, not only those of another size or time.")
@@ -132,7 +134,7 @@ def build(
 
 @index.command("refit")
 @click.argument("index", type=FOLDER)
-@click.option("--method", help="Hash function to fit, a name that `methods` lists.")
+@method_option
 @click.option("--labels", type=click.Choice(["folder"]), help="Let images of one folder have near codes.")
 @device_option
 def refit_command(index: Path, method: str | None, labels: str | None, device: str) -> None:
@@ -168,13 +170,9 @@ def add(index: Path, paths: Sequence[str], device: str, **of_vectors: Any) -> No
 @click.option("--missing-ok", is_flag=True, help="Pass over ids that are not there.")
 def remove(index: Path, ids: Sequence[str], missing_ok: bool) -> None:
     """Remove the images, or vectors, named IDS from INDEX; files outside it stay."""
-    of_vectors = holds_vectors(index)
-    found: CodedItems = (
-        open_vector_index(index, read_only=False) if of_vectors else ImageIndex.open(index, device="cpu")
-    )
-    with found as items:
+    with opened(index, "cpu", read_only=False) as items:
         removed = items.remove(list(map(items.id_of, ids)), missing_ok)
-        click.echo(f"{index}: {removed} removed, {len(items)} {'vectors' if of_vectors else 'images'}")
+        click.echo(f"{index}: {removed} removed, {len(items)} {'vectors' if items.width else 'images'}")
 
 
 @index.command()
@@ -202,10 +200,8 @@ def _print_facts(facts: dict[str, Any], as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(facts))
         return
-    texts = {
-        name: ", ".join(map(str, value)) if isinstance(value, list) else str(value) for name, value in facts.items()
-    }
-    print_columns([(name.replace("_", " "), text) for name, text in texts.items()])
+    values = {name: value if isinstance(value, list) else [value] for name, value in facts.items()}
+    print_columns([(name.replace("_", " "), ", ".join(map(str, several))) for name, several in values.items()])
 
 
 @click.command()
@@ -258,6 +254,7 @@ def search(
     if rescore and name is not None:
         raise InputError("--rescore is for a photo: leave it out with --id")
     with opened(index, device if photo else "cpu", engine, approximate) as images:
+        assert isinstance(images, ImageIndex)
         where = images.labelled(labels) if labels else None
 
         def ask(k: int) -> Answers:

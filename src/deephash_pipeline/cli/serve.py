@@ -12,7 +12,7 @@ import click
 
 from deephash_pipeline.cli.options import FOLDER, approximate_option, device_option, engine_option
 from deephash_pipeline.cli.options import opened as open_index
-from deephash_pipeline.cli.vectors import build_of_vectors, open_vector_index
+from deephash_pipeline.cli.vectors import build_of_vectors
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.extras import required
 from deephash_pipeline.search.coded import CodedItems
@@ -70,15 +70,14 @@ def serve(
     from deephash_pipeline.search.serving import ServiceSettings, create_app, read_token  # noqa: PLC0415
     from deephash_pipeline.search.serving.observing import MOST_HEADER_BYTES, GuardedProtocol  # noqa: PLC0415
 
+    hosts = ["127.0.0.1", "localhost", *map(_in_url, (host, *allowed_host))]
     settings = ServiceSettings(
         token=None if token_file is None else read_token(token_file),
         most_bytes=max_megabytes * 2**20,
         most_pixels=max_megapixels * 10**6,
         most_pending=max_pending,
         allow_urls=allow_urls,
-        hosts=["*"]
-        if host in ANYWHERE and not allowed_host
-        else ["127.0.0.1", "localhost", *map(_in_url, (host, *allowed_host))],
+        hosts=["*"] if host in ANYWHERE and not allowed_host else hosts,
     )
     if len({folder.resolve() for folder in indexes}) < len(indexes):
         raise InputError("an index is named twice: name each once")
@@ -94,18 +93,12 @@ def serve(
     with ExitStack() as stack:
         listener = stack.enter_context(_listener(host, port))
         opened: dict[str, CodedItems] = {}
-
-        def open_one(folder: Path) -> CodedItems:
-            if holds_vectors(folder) and engine is None and not approximate:
-                return open_vector_index(folder, read_only)
-            return open_index(folder, device, engine, approximate, read_only, runtime)
-
         again = {}
         for folder in indexes:
             names = (folder.name, str(folder), str(folder.resolve()))
             name = next(name for name in names if name and name not in opened)
-            again[name] = partial(open_one, folder)
-            opened[name] = index = stack.enter_context(open_one(folder))
+            again[name] = partial(open_index, folder, device, engine, approximate, read_only, runtime)
+            opened[name] = index = stack.enter_context(again[name]())
             if watch:
                 assert isinstance(index, ImageIndex)
                 list_images(watch)

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from deephash_pipeline.search.vectors import VectorIndex
 
 FACTS = ("code_length", "columns", "segments", "removed", "bytes_on_disk")
-FILES = ".npy, .safetensors or .parquet"
 MEASURED_K = (10, 100)
 
 
@@ -26,26 +25,12 @@ def vectors_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--labels", help="Text file with a label a line, or a column of the Parquet file; of images, `folder`."
         ),
-        click.option("--vectors", type=click.Path(path_type=Path), help=f"File of vectors: {FILES}."),
+        click.option(
+            "--vectors", type=click.Path(path_type=Path), help="File of vectors: .npy, .safetensors or .parquet."
+        ),
     ):
         command = option(command)
     return command
-
-
-def build_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Options of ``index build`` for vectors."""
-    for option in (
-        click.option("--recall", type=float, help="Share of the exact answers that searches are to find; 0.99."),
-        click.option("--rescore", help="How vectors are stored for that: int8, float16 or none; int8."),
-        click.option(
-            "--bits",
-            type=int,
-            help="Of a code; of images 64, 128 or 256 [128], of vectors 1 to 4096.",
-        ),
-        click.option("--method", help="Hash function to fit, a name that `methods` lists."),
-    ):
-        command = option(command)
-    return vectors_options(command)
 
 
 def open_vector_index(folder: Path, read_only: bool = True) -> "VectorIndex":
@@ -97,9 +82,7 @@ def add_vectors(folder: Path, **options: Any) -> None:
         click.echo(f"{folder}: {source.count} added, {len(index)} vectors")
 
 
-def read_given(
-    options: dict[str, Any],
-) -> tuple[Any, Sequence[ItemId] | None, list[str] | None]:
+def read_given(options: dict[str, Any]) -> tuple[Any, Sequence[ItemId] | None, list[str] | None]:
     """Open the file of vectors that options name.
 
     Raises:

@@ -1,4 +1,4 @@
-"""The fork server: a process that has imported what workers need, and has no threads.
+"""The fork server: a process that has imported what workers need, and has no threads; and the workers that it starts.
 
 It imports for several seconds, while the run that wants it looks at what is up to date.
 """
@@ -6,6 +6,7 @@ It imports for several seconds, while the run that wants it looks at what is up 
 import multiprocessing
 import os
 import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from multiprocessing import forkserver, resource_tracker
@@ -33,13 +34,32 @@ def start() -> None:
 @contextmanager
 def environment() -> Iterator[None]:
     """Give processes that are started inside the block one thread each."""
-    former = {name: os.environ.get(name) for name in ENVIRONMENT}
+    former = {name: os.environ[name] for name in ENVIRONMENT if name in os.environ}
     os.environ.update(ENVIRONMENT)
     try:
         yield
     finally:
-        for name, value in former.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
+        for name in ENVIRONMENT:
+            del os.environ[name]
+        os.environ.update(former)
+
+
+def end_with_parent() -> None:
+    """End this process, whatever it does, as soon as the one that has started it is gone; without a parent, never.
+
+    The system's own means, a signal at the death of the parent (``prctl(2)``), would not do: PyTorch asks for SIGINT,
+    which a process ignores whose parent does, as in the background of a shell; and a fork server stands between a
+    worker and the run.
+
+    Example:
+        >>> end_with_parent()
+    """
+    parent = multiprocessing.parent_process()
+    if parent is None:
+        return
+
+    def wait() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=wait, name="end with parent", daemon=True).start()

@@ -72,12 +72,7 @@ def count_steps(
 
 @contextmanager
 def _bar(description: str, total: int, done: int, where: str, console: Console) -> Iterator[Callable[[str], None]]:
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.fields[where]}"),
-        TimeRemainingColumn(),
-    )
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[where]}"), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True, speed_estimate_period=SPEED_ESTIMATE_PERIOD) as bar:
         task = bar.add_task(description, total=total, completed=done, where=where)
         shown = time.monotonic()

@@ -82,9 +82,11 @@ def reached(address: str | Path, **options: Any) -> Iterator[tuple[Any, str]]:
     scheme = (SCHEME.match(str(address)) or ["", ""])[1]
     if is_remote(address) and not str(address).partition("://")[2].strip("/"):
         raise InputError(f"{address} names no bucket: give one, such as {scheme}://bucket/images")
+    if is_remote(address):
+        # Another machine writes there too; fsspec would answer from what it has listed before.
+        options["use_listings_cache"] = False
     try:
-        filesystem, path = fsspec.core.url_to_fs(str(address), **_freshly_listed(address), **options)
-        yield filesystem, path
+        yield fsspec.core.url_to_fs(str(address), **options)
     except (FileNotFoundError, FileExistsError, InputError):
         raise
     except ImportError as error:
@@ -95,11 +97,6 @@ def reached(address: str | Path, **options: Any) -> Iterator[tuple[Any, str]]:
             raise
         reason = " ".join(str(error).split()) or type(error).__name__
         raise InputError(f"{address} cannot be reached ({reason}): check its name, credentials and endpoint") from error
-
-
-def _freshly_listed(address: str | Path) -> dict[str, bool]:
-    # Another machine writes there too; fsspec would answer from what it has listed before.
-    return {"use_listings_cache": False} if is_remote(address) else {}
 
 
 def _of_the_store(error: Exception) -> bool:

@@ -34,45 +34,43 @@ class SoundRun:
         Raises:
             InputError: one of them cannot be used.
         """
-        self.check_parameters(catalog, Path(run_params["project_path"]))
+        check_parameters(catalog, Path(run_params["project_path"]))
         for name in pipeline.datasets():
             if name in catalog:
                 # A catalog entry that cannot be made into a dataset says so here, before anything is written.
                 catalog.get(name)
 
-    def check_parameters(self, catalog: Catalog, project: Path) -> None:
-        """Look at all parameters and the experiment.
 
-        Raises:
-            InputError: one of them cannot be used.
-        """
-        given = catalog.load("parameters")
-        refuse_unread(given)
-        if "protocol" in given:
-            require_protocol(given["protocol"])
-        check_numbers(given)
-        experiment = given.get("experiment")
-        experiment = experiment.model_dump() if isinstance(experiment, BaseModel) else experiment
-        self._check_experiment(experiment, catalog, project)
+def check_parameters(catalog: Catalog, project: Path) -> None:
+    """Look at all parameters and the experiment.
 
-    def _check_experiment(self, given: Any, catalog: Catalog, project: Path) -> None:
-        folder = catalog.get(BENCHMARK_FILE) if BENCHMARK_FILE in catalog else None
-        if not isinstance(given, Mapping) or not isinstance(folder, AtomicFileDataset):
-            return
-        try:
-            experiment = Experiment.model_validate(given)
-        except ValidationError as error:
-            raise InputError(f"parameter `experiment`: {faults_in_one_line(error)}") from error
-        refuse_booleans_for_numbers({"experiment": given}, {"experiment": experiment}, "parameters")
-        at = folder.filepath.parent
-        if at.name != experiment.benchmark or not at.resolve().is_relative_to(project.resolve()):
-            raise InputError(
-                f"the benchmark is `{experiment.benchmark}`, but its files would lie in {at}: choose a benchmark by "
-                "--env, or name it once, as `benchmark` in conf/<env>/globals.yml"
-            )
-        if experiment.trunk.weights is not None and not (project / experiment.trunk.weights).is_file():
-            raise InputError(f"`experiment.trunk.weights`: there is no file {experiment.trunk.weights}: name one")
-        resolve_device(experiment.device)
+    Raises:
+        InputError: one of them cannot be used.
+    """
+    given = catalog.load("parameters")
+    refuse_unread(given)
+    if "protocol" in given:
+        require_protocol(given["protocol"])
+    check_numbers(given)
+    stated = given.get("experiment")
+    stated = stated.model_dump() if isinstance(stated, BaseModel) else stated
+    folder = catalog.get(BENCHMARK_FILE) if BENCHMARK_FILE in catalog else None
+    if not isinstance(stated, Mapping) or not isinstance(folder, AtomicFileDataset):
+        return
+    try:
+        experiment = Experiment.model_validate(stated)
+    except ValidationError as error:
+        raise InputError(f"parameter `experiment`: {faults_in_one_line(error)}") from error
+    refuse_booleans_for_numbers({"experiment": stated}, {"experiment": experiment}, "parameters")
+    at = folder.filepath.parent
+    if at.name != experiment.benchmark or not at.resolve().is_relative_to(project.resolve()):
+        raise InputError(
+            f"the benchmark is `{experiment.benchmark}`, but its files would lie in {at}: choose a benchmark by "
+            "--env, or name it once, as `benchmark` in conf/<env>/globals.yml"
+        )
+    if experiment.trunk.weights is not None and not (project / experiment.trunk.weights).is_file():
+        raise InputError(f"`experiment.trunk.weights`: there is no file {experiment.trunk.weights}: name one")
+    resolve_device(experiment.device)
 
 
 def refuse_unread(parameters: Mapping[str, Any]) -> None:

@@ -98,16 +98,10 @@ def refuse_other_numbers(text: str, where: str) -> None:
     if not ANOTHER_NUMBER.search(text):
         return
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    waiting = [yaml.compose(text, loader)]
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, yaml.MappingNode):
-            waiting += [value for _, value in node.value]
-        elif isinstance(node, yaml.SequenceNode):
-            waiting += node.value
-        elif isinstance(node, yaml.ScalarNode) and not node.style and ANOTHER_NUMBER.fullmatch(node.value):
+    for token in yaml.scan(text, loader):
+        if isinstance(token, yaml.ScalarToken) and token.plain and ANOTHER_NUMBER.fullmatch(token.value):
             raise InputError(
-                f"{where}: `{node.value}` would be read as {yaml.safe_load(node.value)}: write the number without "
+                f"{where}: `{token.value}` would be read as {yaml.safe_load(token.value)}: write the number without "
                 "leading zeros and colons, or text in quotes"
             )
 

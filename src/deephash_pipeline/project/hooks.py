@@ -41,8 +41,12 @@ class ResultTable:
         for row in frame.itertuples(index=False):
             table.add_row(*(_printed(value) if isinstance(value, float) else str(value) for value in row))
         console.print(table)
-        page = f"data/08_reporting/{benchmark}/{prefix.replace('.', '/')}report.html"
-        for line in _where_to_look(page, run_params.get("env")):
+        env = run_params.get("env")
+        for line in (
+            f"Report      data/08_reporting/{benchmark}/{prefix.replace('.', '/')}report.html",
+            f"Pipelines   kedro viz run{f' --env={env}' if env else ''}   (http://127.0.0.1:4141)",
+            "MLflow      mlflow server --backend-store-uri sqlite:///mlflow.db --artifacts-destination mlartifacts",
+        ):
             console.print(line, soft_wrap=True)
 
 
@@ -62,10 +66,3 @@ def _scores(names: Iterable[str], catalog: CatalogProtocol[Any, Any], env: str |
         yield f"{method}: mean average precision {', '.join(own)}"
     if scores:
         yield f"All cells beside each other: kedro run --pipelines={MEASURED_CELLS}{f' --env={env}' if env else ''}"
-
-
-def _where_to_look(page: str, environment: str | None) -> Iterator[str]:
-    """Yield a line for the report, the pipelines and the runs."""
-    yield f"Report      {page}"
-    yield f"Pipelines   kedro viz run{f' --env={environment}' if environment else ''}   (http://127.0.0.1:4141)"
-    yield "MLflow      mlflow server --backend-store-uri sqlite:///mlflow.db --artifacts-destination mlartifacts"

@@ -59,18 +59,6 @@ def sources(functions: Collection[Callable[..., Any]], keys: Collection[str] = (
         entries |= chosen
 
 
-class _Definition(NamedTuple):
-    """What a name is in its module.
-
-    Attributes:
-        text: text of its code.
-        names: names that it uses.
-    """
-
-    text: str
-    names: frozenset[Place]
-
-
 class _Module(NamedTuple):
     """The statements of a module that make each name, and what it imports: name -> module, name in it."""
 
@@ -87,13 +75,12 @@ def _place_of(function: Callable[..., Any]) -> Place:
 
 @functools.cache
 def _closure(beginning: frozenset[Place]) -> frozenset[Place]:
-    reached: set[Place] = set()
-    waiting = list(beginning)
+    reached, waiting = set[Place](), list(beginning)
     while waiting:
         place = waiting.pop()
         if place not in reached and _counts(place[0]):
             reached.add(place)
-            waiting += _definition(*place).names
+            waiting += _definition(*place)[1]
     return frozenset(reached)
 
 
@@ -101,7 +88,7 @@ def _closure(beginning: frozenset[Place]) -> frozenset[Place]:
 def _digests(closure: frozenset[Place]) -> dict[str, str]:
     texts: dict[str, list[str]] = {}
     for module, name in sorted(closure, key=lambda place: (place[0], place[1] or "")):
-        texts.setdefault(module, []).append(f"{name}: {_definition(module, name).text}")
+        texts.setdefault(module, []).append(f"{name}: {_definition(module, name)[0]}")
     return {module: text_digest("\n".join(of_module)) for module, of_module in texts.items()}
 
 
@@ -111,16 +98,17 @@ def _counts(module: str) -> bool:
 
 
 @functools.cache
-def _definition(module: str, name: str | None) -> _Definition:
+def _definition(module: str, name: str | None) -> tuple[str, frozenset[Place]]:
+    """Give the text of the code that makes a name, and the names that it uses."""
     statements = _read(module).statements
     if name is None:
-        return _Definition("", frozenset((module, each) for each in statements))
+        return "", frozenset((module, each) for each in statements)
     text, names = [], set[Place]()
     # What stands in a module without making a name acts on whatever is used of it.
     for statement in [*statements.get(name, ()), *statements.get("", ())]:
         text.append(_text(statement))
-        names |= set(_names(statement, module))
-    return _Definition("\n".join(text), frozenset(names))
+        names |= set(filter(None, _names(statement, module)))
+    return "\n".join(text), frozenset(names)
 
 
 @functools.cache
@@ -220,22 +208,21 @@ def _is_for_people(statement: ast.stmt, in_class: bool) -> bool:
     return in_class and all(isinstance(target, ast.Name) and target.id in SHOWN for target in targets)
 
 
-def _names(node: ast.AST, module: str) -> Iterator[Place]:
+def _names(node: ast.AST, module: str) -> Iterator[Place | None]:
     """Yield what a piece of code names, in annotations too: they say what a function is given."""
-    chain = _chain(node)
-    if chain:
-        yield from filter(None, [_resolve(module, chain)])
+    if chain := _chain(node):
+        yield _resolve(module, chain)
         return
     if isinstance(node, ast.ImportFrom):
         # A name that is imported here and made there, under a condition, is found as what is made.
         names = {alias.asname or alias.name for alias in node.names}
         origins = (_read(module).imports[name] for name in names & _read(module).statements.keys())
-        yield from filter(None, (_found_in(origin, [it]) for origin, it in origins if it and _are_one(origin, module)))
+        yield from (_found_in(origin, [name]) for origin, name in origins if name and _are_one(origin, module))
         return
     if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant) and _chain(node.value):
         table = _resolve(module, _chain(node.value))
         if table and _counts(table[0]):
-            yield from filter(None, [_entries(*table).get(str(node.slice.value))])
+            yield _entries(*table).get(str(node.slice.value))
     for name, value in ast.iter_fields(node):
         for part in value if isinstance(value, list) else [value]:
             if isinstance(part, ast.AST):
@@ -298,20 +285,17 @@ def _file(module: str) -> Path | None:
     root = _root(package)
     if root is None:
         return None
-    if root.suffix:
-        return None if parts else root
     path = root.joinpath(*parts)
     return next((file for file in (path / "__init__.py", path.with_suffix(".py")) if file.is_file()), None)
 
 
 @functools.cache
 def _root(package: str) -> Path | None:
-    """Folder of a package, or file of a module that is none."""
+    """Folder of a package; None of a module that is none, or is not written in Python."""
     try:
         spec = find_spec(package)
     except (ImportError, ValueError):
         return None
-    if spec is None or spec.origin is None or not spec.origin.endswith(".py"):
+    if spec is None or not spec.submodule_search_locations or not spec.origin:
         return None
-    origin = Path(spec.origin)
-    return origin.parent if spec.submodule_search_locations else origin
+    return Path(spec.origin).parent

@@ -4,7 +4,7 @@ import os
 import tempfile
 from abc import abstractmethod
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -12,27 +12,15 @@ from typing import Any, Generic, TypeVar
 from kedro.io import AbstractDataset, DatasetError
 from kedro.io.core import parse_dataset_definition
 
-from deephash_pipeline.common.stores import is_remote, reached, read_bytes, replacing, write_whole
+from deephash_pipeline.common.stores import exists, is_remote, reached, read_bytes, replacing, write_whole
 from deephash_pipeline.provenance import Origin
 from deephash_pipeline.provenance.digests import text_digest
-from deephash_pipeline.provenance.manifest import (
-    DamagedError,
-    Manifest,
-    checked,
-    manifest_path,
-    manifest_text,
-)
+from deephash_pipeline.provenance.manifest import DamagedError, Manifest, checked, manifest_path, manifest_text
 
 
 def cache_folder() -> Path:
     """Give the folder that has copies: ``$XDG_CACHE_HOME/deephash_pipeline``, by default below ``~/.cache``."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "deephash_pipeline"
-
-
-def is_there(address: str) -> bool:
-    """Ask the store whether a file is there."""
-    with reached(address) as (filesystem, path):
-        return bool(filesystem.isfile(path))
 
 
 def fetched(address: str) -> Path:
@@ -105,24 +93,18 @@ class AtomicFileDataset(AbstractDataset[Content, Content], Generic[Content]):
     Args:
         filepath: where the file lies, relative to the project, or an address such as ``s3://bucket/codes.npz``.
         metadata: metadata for Kedro-Viz (``layer``).
+
+    Attributes:
+        filepath: where the file lies, unless it is in an object store.
+        remote: its address in an object store; None on a disk.
     """
 
     def __init__(self, filepath: str, metadata: dict[str, Any] | None = None) -> None:
-        # The name under which Kedro-Viz looks for the size of the file.
-        self._filepath = Path(filepath)
-        self._remote = filepath if is_remote(filepath) else None
+        # By the second name Kedro-Viz looks for the size of the file.
+        self.filepath = self._filepath = Path(filepath)
+        self.remote = filepath if is_remote(filepath) else None
         self._made_as: tuple[str, Origin] | None = None
         self.metadata = metadata
-
-    @property
-    def filepath(self) -> Path:
-        """Where the file lies, unless it is in an object store."""
-        return self._filepath
-
-    @property
-    def remote(self) -> str | None:
-        """Its address in an object store; None on a disk."""
-        return self._remote
 
     def expect(self, name: str, origin: Origin) -> None:
         """Have the next content that is saved recorded as the dataset `name`, made from `origin`."""
@@ -134,7 +116,7 @@ class AtomicFileDataset(AbstractDataset[Content, Content], Generic[Content]):
         Raises:
             FileNotFoundError: it is not in the store.
         """
-        return fetched(self._remote) if self._remote else self._filepath
+        return fetched(self.remote) if self.remote else self.filepath
 
     def check(self, path: Path | None = None) -> Manifest | None:
         """Compare the file with its manifest.
@@ -153,7 +135,7 @@ class AtomicFileDataset(AbstractDataset[Content, Content], Generic[Content]):
         try:
             return checked(path)
         except DamagedError as error:
-            raise DamagedError(str(error).replace(str(path), self._remote or str(path))) from None
+            raise DamagedError(str(error).replace(str(path), self.remote or str(path))) from None
 
     @abstractmethod
     def _read(self, path: Path) -> Content:
@@ -171,7 +153,7 @@ class AtomicFileDataset(AbstractDataset[Content, Content], Generic[Content]):
             InputError: it is not what its manifest says.
         """
         if not self._exists():
-            place = self._remote or self._filepath
+            place = self.remote or self.filepath
             raise DatasetError(f"{place} is not there: run the stage that makes it, or `kedro run --pipelines=full`")
         path = self.local()
         self.check(path)
@@ -183,32 +165,27 @@ class AtomicFileDataset(AbstractDataset[Content, Content], Generic[Content]):
         Killed between the two, a run leaves a file that is not the one of its manifest: neither is accepted.
         """
         made_as, self._made_as = self._made_as, None
-        if self._remote:
-            with storing(self._remote) as path:
-                self._write(path, content)
-                if made_as is not None:
-                    manifest_path(path).write_text(manifest_text(made_as[0], path, made_as[1]), "utf-8")
-            return
-        described = manifest_path(self._filepath)
-        if made_as is None:
-            described.unlink(missing_ok=True)
-            with replacing(self._filepath) as temporary:
-                self._write(temporary, content)
-            return
-        name, origin = made_as
-        # Both lie in one folder, which is flushed once.
-        with (
-            replacing(described) as temporary_manifest,
-            replacing(self._filepath, flush_folder=False) as temporary,
-        ):
-            self._write(temporary, content)
-            temporary_manifest.write_text(manifest_text(name, temporary, origin), encoding="utf-8")
+        described = manifest_path(self.filepath)
+        with ExitStack() as stack:
+            if self.remote:
+                path = stack.enter_context(storing(self.remote))
+                described = manifest_path(path)
+            elif made_as is None:
+                described.unlink(missing_ok=True)
+                path = stack.enter_context(replacing(self.filepath))
+            else:
+                # Both lie in one folder, which is flushed once.
+                described = stack.enter_context(replacing(described))
+                path = stack.enter_context(replacing(self.filepath, flush_folder=False))
+            self._write(path, content)
+            if made_as is not None:
+                described.write_text(manifest_text(made_as[0], path, made_as[1]), encoding="utf-8")
 
     def _exists(self) -> bool:
-        return is_there(self._remote) if self._remote else self._filepath.is_file()
+        return exists(self.remote or self.filepath)
 
     def _describe(self) -> dict[str, Any]:
-        return {"filepath": self._remote or str(self._filepath)}
+        return {"filepath": self.remote or str(self.filepath)}
 
 
 class AtomicDataset(AtomicFileDataset[Any]):
@@ -236,7 +213,7 @@ class AtomicDataset(AtomicFileDataset[Any]):
     def __init__(self, filepath: str, dataset: dict[str, Any], metadata: dict[str, Any] | None = None) -> None:
         super().__init__(filepath, metadata)
         self._dataset = dataset
-        delegate = self._delegate(self._filepath)
+        delegate = self._delegate(self.filepath)
         if hasattr(delegate, "preview"):
             # Bound to the delegate, because Kedro-Viz chooses how to draw by the annotation of this very method.
             self.preview = delegate.preview
@@ -252,7 +229,7 @@ class AtomicDataset(AtomicFileDataset[Any]):
         return AbstractDataset.from_config(path.name, found)
 
     def _describe(self) -> dict[str, Any]:
-        return {"filepath": self._remote or str(self._filepath), "dataset": self._dataset["type"]}
+        return {**super()._describe(), "dataset": self._dataset["type"]}
 
 
 @cache

@@ -1,7 +1,6 @@
 """What the catalog reads and does not write."""
 
 import math
-from collections.abc import Iterator
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any, ClassVar, Generic, NoReturn, TypeVar
@@ -28,13 +27,14 @@ class ReadOnlyDataset(AbstractDataset[NoReturn, Content], Generic[Content]):
         metadata: metadata for Kedro-Viz (``layer``).
 
     Attributes:
+        path: path of the file or folder.
         written_by: who writes it.
     """
 
     written_by: ClassVar[str]
 
     def __init__(self, filepath: str, metadata: dict[str, Any] | None = None) -> None:
-        self._path = Path(filepath)
+        self.path = Path(filepath)
         self.metadata = metadata
 
     def save(self, data: NoReturn) -> None:
@@ -43,13 +43,13 @@ class ReadOnlyDataset(AbstractDataset[NoReturn, Content], Generic[Content]):
         Raises:
             DatasetError: always.
         """
-        raise DatasetError(f"{self._path} is read only to the catalog: it is written by {self.written_by}")
+        raise DatasetError(f"{self.path} is read only to the catalog: it is written by {self.written_by}")
 
     def _exists(self) -> bool:
         return True
 
     def _describe(self) -> dict[str, Any]:
-        return {"filepath": str(self._path)}
+        return {"filepath": str(self.path)}
 
 
 class OriginDataset(ReadOnlyDataset[Origin | None]):
@@ -63,7 +63,7 @@ class OriginDataset(ReadOnlyDataset[Origin | None]):
         Raises:
             InputError: it is damaged.
         """
-        manifest = read_manifest(self._path.with_name(self._path.name.removesuffix(SUFFIX)))
+        manifest = read_manifest(self.path.with_name(self.path.name.removesuffix(SUFFIX)))
         return manifest.origin if manifest else None
 
 
@@ -74,7 +74,7 @@ class PlaceDataset(ReadOnlyDataset[Path]):
 
     def load(self) -> Path:
         """Give the path; nothing need be there."""
-        return self._path
+        return self.path
 
 
 class CheckpointsDataset(ReadOnlyDataset[CheckpointFolder]):
@@ -92,11 +92,8 @@ class CheckpointsDataset(ReadOnlyDataset[CheckpointFolder]):
     written_by = "the training that reads it"
 
     def __init__(self, filepath: str, seconds_between: float, metadata: dict[str, Any] | None = None) -> None:
-        if (
-            isinstance(seconds_between, bool)
-            or not isinstance(seconds_between, int | float)
-            or not 0 <= seconds_between < math.inf
-        ):
+        is_number = isinstance(seconds_between, int | float) and not isinstance(seconds_between, bool)
+        if not (is_number and 0 <= seconds_between < math.inf):
             raise InputError(
                 f"seconds_between_checkpoints is {seconds_between!r}: give a number of seconds, 0 for every step"
             )
@@ -106,10 +103,7 @@ class CheckpointsDataset(ReadOnlyDataset[CheckpointFolder]):
 
     def load(self) -> CheckpointFolder:
         """Hand over the folder; it need not exist."""
-        return CheckpointFolder(self._path, self._seconds_between, code_version(Path.cwd()))
-
-    def _describe(self) -> dict[str, Any]:
-        return {"filepath": str(self._path), "seconds_between": self._seconds_between}
+        return CheckpointFolder(self.path, self._seconds_between, code_version(Path.cwd()))
 
 
 class FilesDataset(ReadOnlyDataset[dict[str, Any]]):
@@ -151,24 +145,16 @@ class FilesDataset(ReadOnlyDataset[dict[str, Any]]):
         Returns:
             Path below the folder, such as ``itq/b48/metrics.json``, to content, in the order of the paths.
         """
-        return {path.relative_to(self._path).as_posix(): self._one(path).load() for path in self.files()}
+        return {name: self.one(name).load() for name in self.names()}
 
-    def files(self) -> Iterator[Path]:
-        """Yield the files that are there, in the order of their paths."""
-        for path in sorted(self._path.glob(self._pattern)):
-            if not fnmatch(path.relative_to(self._path).as_posix(), self._exclude):
-                yield path
+    def names(self) -> list[str]:
+        """List the paths below the folder of the files that are there, in their order."""
+        found = (path.relative_to(self.path).as_posix() for path in sorted(self.path.glob(self._pattern)))
+        return [name for name in found if not fnmatch(name, self._exclude)]
 
-    @property
-    def folder(self) -> Path:
-        """The folder."""
-        return self._path
-
-    def _one(self, path: Path) -> AbstractDataset[Any, Any]:
-        return AbstractDataset.from_config(path.name, {**self._dataset, "filepath": str(path)})
-
-    def _describe(self) -> dict[str, Any]:
-        return {"filepath": str(self._path), "pattern": self._pattern}
+    def one(self, name: str) -> AbstractDataset[Any, Any]:
+        """Give the dataset that reads one of the files."""
+        return AbstractDataset.from_config(name, {**self._dataset, "filepath": str(self.path / name)})
 
 
 class ImageSourceDataset(ReadOnlyDataset[ImageCollection]):
@@ -185,15 +171,11 @@ class ImageSourceDataset(ReadOnlyDataset[ImageCollection]):
     written_by = "whoever gives the images, or the download"
 
     def __init__(
-        self,
-        filepath: str,
-        source: dict[str, Any],
-        memory: str | None = None,
-        metadata: dict[str, Any] | None = None,
+        self, filepath: str, source: dict[str, Any], memory: str | None = None, metadata: dict[str, Any] | None = None
     ) -> None:
         refuse_remote(filepath, "raw images of a run")
         super().__init__(filepath, metadata)
-        self._memory = Path(memory or f"data/02_intermediate/{self._path.name}/raw_images.verified")
+        self._memory = Path(memory or f"data/02_intermediate/{self.path.name}/raw_images.verified")
         self.source = parse_source(source)
 
     def load(self) -> ImageCollection:
@@ -202,19 +184,14 @@ class ImageSourceDataset(ReadOnlyDataset[ImageCollection]):
         Raises:
             InputError: missing files, by name.
         """
-        return self.source.read(self._path)
-
-    @property
-    def folder(self) -> Path:
-        """The folder of the raw files."""
-        return self._path
+        return self.source.read(self.path)
 
     def digest(self) -> str | None:
         """Digest the `source` and the names and contents of the files that it reads; None if there are none.
 
         Contents are read again only if a file has changed, appeared or vanished, see `files_digest`.
         """
-        root, names = self.source.files(self._path)
+        root, names = self.source.files(self.path)
         if not names:
             return None
         # Links whose content is not there are listed too, and will be found broken.
@@ -223,7 +200,4 @@ class ImageSourceDataset(ReadOnlyDataset[ImageCollection]):
         return text_digest(f"{self.source.model_dump_json()}\0{files_digest(root, there, self._memory)}{missing}")
 
     def _exists(self) -> bool:
-        return self.source.is_there(self._path)
-
-    def _describe(self) -> dict[str, Any]:
-        return {"filepath": str(self._path), "source": self.source}
+        return self.source.is_there(self.path)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from kedro.framework.project import pipelines
 from kedro.io import CatalogProtocol
@@ -25,7 +25,7 @@ from deephash_pipeline.project.datasets import FilesDataset, ImageSourceDataset
 from deephash_pipeline.project.datasets.atomic_file import AtomicFileDataset
 from deephash_pipeline.provenance.code import platform_version
 from deephash_pipeline.provenance.digests import file_digest, text_digest
-from deephash_pipeline.provenance.manifest import DamagedError, Manifest, Origin, checked, read_manifest
+from deephash_pipeline.provenance.manifest import DamagedError, Manifest, Origin, read_manifest
 from deephash_pipeline.provenance.sources import sources
 from deephash_pipeline.provenance.states import AUTO, Kind, State, first_difference
 
@@ -38,8 +38,8 @@ EXPERIMENT = "params:experiment"
 PRECISION = ".training.precision"
 """How the names of parameters end that may be ``auto`` and change what is computed."""
 
-FILES = ("experiment.trunk.weights",)
-"""Parameters that name a file whose content counts, wherever it lies."""
+WEIGHTS = "experiment.trunk.weights"
+"""A parameter that names a file whose content counts, wherever it lies."""
 
 BENCHMARK_FILE = "class_names"
 """A dataset that lies directly in the folder of the benchmark: data/02_intermediate/<benchmark>."""
@@ -67,18 +67,15 @@ class ProjectGraph:
         self.catalog = catalog
         self._makers = {output: node for node in reversed(self.nodes) for output in node.outputs}
         self.state, self.code = cache(self._state), cache(self._code)
-        self._dataset: Callable[[str], Any] = cache(catalog.get)
-        self._parameter = cache(self._read_parameter)
-        self._parameters, self._recipe = cache(self._read_parameters), cache(self._find_recipe)
-        self._behind = cache(self._find_parameters_behind)
+        self._dataset, self._parameter = cache(self._find_dataset), cache(self._read_parameter)
+        self._parameters, self._expected = cache(self._read_parameters), cache(self._expect)
 
     @cached_property
     def benchmark_folder(self) -> Path | None:
         """``data/02_intermediate/<benchmark>``; None in an object store, or a catalog that is not this project's."""
         dataset = self._dataset(BENCHMARK_FILE)
-        if not isinstance(dataset, AtomicFileDataset) or dataset.remote:
-            return None
-        return dataset.filepath.parent
+        is_here = isinstance(dataset, AtomicFileDataset) and not dataset.remote
+        return dataset.filepath.parent if is_here else None
 
     def stored(self, names: Iterable[str]) -> list[str]:
         """Name the artefacts among some datasets: what is stored, and each of the files that are found."""
@@ -86,16 +83,14 @@ class ProjectGraph:
         for name in names:
             dataset = None if is_parameter(name) else self._dataset(name)
             if isinstance(dataset, FilesDataset) and dataset.tracked:
-                found += (f"{name}/{path.relative_to(dataset.folder).as_posix()}" for path in dataset.files())
+                found += (f"{name}/{below}" for below in dataset.names())
             elif isinstance(dataset, AtomicFileDataset | ImageSourceDataset):
                 found.append(name)
         return list(dict.fromkeys(found))
 
     def path(self, name: str) -> Path:
         """Say where an artefact lies, or its copy, if it lies in an object store."""
-        finder, _, below = name.partition("/")
-        dataset = self._dataset(finder)
-        return Path(dataset.folder, below) if below else Path(dataset.local())
+        return Path(self._dataset(name).local())
 
     def made_as(self, name: str) -> str:
         """Give the name under which a file that was found is made by this graph; the same name where it is not."""
@@ -113,23 +108,17 @@ class ProjectGraph:
             device = resolve_device(self._parameter(EXPERIMENT).get("device", AUTO))
             own = own | dict.fromkeys(automatic, resolve_precision(AUTO, device))
         for name in self.stored(node.inputs):
-            manifest = self._manifest(name)
-            inputs[name] = recipes[name] = manifest.digest if manifest else self._content(name) or ""
-            if manifest is None:
-                parameters[name] = inputs[name]
-            elif "/" not in name:
-                recipes[name] = manifest.origin.recipe
-                parameters |= manifest.origin.parameters
+            inputs[name], recipes[name], behind = self._known(name, node, self._content)
+            parameters |= behind
         recipe = self._recipe_with(node, recipes)
         return Origin(node.name, recipe, inputs, {**parameters, **own}, {**code, **platform_version()}, command)
 
     def _state(self, name: str) -> State:
-        if self._images(name):
-            return State(Kind.FRESH, "", self._content(name))
         if (made_as := self.made_as(name)) != name:
             return self.state(made_as)
         try:
-            manifest = checked(self.path(name)) if "/" in name else self._dataset(name).check()
+            dataset = self._dataset(name)
+            manifest = None if isinstance(dataset, ImageSourceDataset) else dataset.check()
         except FileNotFoundError:
             return State(Kind.MISSING, "is not there")
         except InputError as error:
@@ -146,8 +135,9 @@ class ProjectGraph:
 
     def _fault(self, node: Node, origin: Origin) -> str:
         """Say why an artefact of a node is stale; nothing if it is not."""
-        if origin.recipe != self._recipe(node):
-            difference = first_difference(origin.parameters, self._behind(node))
+        recipe, parameters = self._expected(node)
+        if origin.recipe != recipe:
+            difference = first_difference(origin.parameters, parameters)
             return f"was made with {difference}" if difference else "was made by other code"
         for name, digest in origin.inputs.items():
             state = self.state(name)
@@ -157,58 +147,68 @@ class ProjectGraph:
                 return f"was made from another `{name}`"
         return ""
 
-    def _find_recipe(self, node: Node) -> str:
-        recipes: dict[str, str | None] = {}
+    def _expect(self, node: Node) -> tuple[str, Mapping[str, Any]]:
+        """Give the recipe of a node now, with the parameters that it and all before it receive.
+
+        Among the parameters are the digests of what no node makes.
+        """
+        recipes: dict[str, str] = {}
+        parameters: dict[str, Any] = {}
         for name in self.stored(node.inputs):
             if name in self._makers:
-                recipes[name] = self._recipe(self._makers[name])
+                recipes[name], behind = self._expected(self._makers[name])
             else:
-                manifest = None if "/" in name else self._manifest(name)
-                recipes[name] = manifest.origin.recipe if manifest else self._remembered(name, node)
-        return self._recipe_with(node, recipes)
+                _, recipes[name], behind = self._known(name, node, lambda name: self.state(name).digest)
+            parameters |= behind
+        return self._recipe_with(node, recipes), {**parameters, **self._parameters(node)}
 
-    def _recipe_with(self, node: Node, recipes: Mapping[str, str | None]) -> str:
+    def _recipe_with(self, node: Node, recipes: Mapping[str, str]) -> str:
         return text_digest(json.dumps([self._parameters(node), self.code(node), recipes], sort_keys=True))
 
-    def _find_parameters_behind(self, node: Node) -> dict[str, Any]:
-        """Give the parameters that a node and all before it receive, and the digests of what no node makes."""
-        behind: dict[str, Any] = {}
-        for name in self.stored(node.inputs):
-            manifest = self._manifest(name)
-            if name in self._makers:
-                behind |= self._behind(self._makers[name])
-            elif manifest is None:
-                behind[name] = self._remembered(name, node)
-            elif "/" not in name:
-                behind |= manifest.origin.parameters
-        return {**behind, **self._parameters(node)}
+    def _known(
+        self, name: str, reader: Node, content: Callable[[str], str | None]
+    ) -> tuple[str, str, Mapping[str, Any]]:
+        """Give the digest, the recipe and the parameters of what is there, by its manifest.
 
-    def _remembered(self, name: str, node: Node) -> str | None:
-        """Digest what no node makes; where it is gone, take the digest that a node has read."""
-        digest = self.state(name).digest
-        if digest is None and (manifest := self._manifest(node.outputs[0])) is not None:
-            return manifest.origin.inputs.get(name)
-        return digest
+        What has none, and each of the files that are found, has its digest for a recipe. Where it is gone, that is the
+        digest which its reader has read.
 
-    def _images(self, name: str) -> ImageSourceDataset | None:
-        dataset = None if "/" in name else self._dataset(name)
-        return dataset if isinstance(dataset, ImageSourceDataset) else None
+        Args:
+            name: name of the artefact.
+            reader: node that reads it.
+            content: digests what has no manifest.
+        """
+        manifest = self._manifest(name)
+        if manifest is not None and "/" not in name:
+            return manifest.digest, manifest.origin.recipe, manifest.origin.parameters
+        digest = manifest.digest if manifest else content(name)
+        if digest is None:
+            made = self._manifest(reader.outputs[0])
+            digest = made.origin.inputs.get(name, "") if made else ""
+        return digest, digest, {} if manifest else {name: digest}
+
+    def _find_dataset(self, name: str) -> Any:
+        finder, _, below = name.partition("/")
+        dataset: Any = self.catalog.get(finder)
+        return dataset.one(below) if below else dataset
 
     def _manifest(self, name: str) -> Manifest | None:
+        dataset = self._dataset(name)
         with suppress(DamagedError, FileNotFoundError):
-            return None if self._images(name) else read_manifest(self.path(name))
+            return None if isinstance(dataset, ImageSourceDataset) else read_manifest(dataset.local())
         return None
 
     def _content(self, name: str) -> str | None:
         """Digest what has no manifest; None if it is not there."""
+        dataset = self._dataset(name)
         with suppress(OSError):
-            images = self._images(name)
-            return images.digest() if images else file_digest(self.path(name))
+            return dataset.digest() if isinstance(dataset, ImageSourceDataset) else file_digest(dataset.local())
         return None
 
     def _code(self, node: Node) -> str:
         functions = set(getattr(node.func, "functions", [node.func]))
-        functions |= {type(images.source) for images in map(self._images, self.stored(node.inputs)) if images}
+        read = map(self._dataset, self.stored(node.inputs))
+        functions |= {type(dataset.source) for dataset in read if isinstance(dataset, ImageSourceDataset)}
         # By these names parameters choose among others.
         keys = {value for value in self._parameters(node).values() if isinstance(value, str)}
         return text_digest(json.dumps(sources(functions, keys)))
@@ -216,20 +216,17 @@ class ProjectGraph:
     def _read_parameters(self, node: Node) -> dict[str, Any]:
         """Flatten the parameters that a node receives; of a group with a block for each method, its own block."""
         values = {name.removeprefix("params:"): self._parameter(name) for name in node.inputs if is_parameter(name)}
-        methods = {
-            value["method"]
-            for value in values.values()
-            if isinstance(value, dict) and {"method", "code_length"} <= set(value)
-        }
+        groups = [value for value in values.values() if isinstance(value, dict)]
+        methods = {group["method"] for group in groups if {"method", "code_length"} <= group.keys()}
         received: dict[str, Any] = {}
         for name, value in sorted(values.items()):
             own = methods & value.keys() if isinstance(value, dict) else set()
             received |= flatten(name, {method: value[method] for method in own} if own else value)
-        for name in (name for name in FILES if received.get(name)):
-            # A run is refused whose file is not there; here it may be looked at all the same.
-            with suppress(OSError, TypeError):
-                received[name] = file_digest(Path(received[name]))
-        return {name: value for name, value in received.items() if name != WHERE_IT_RUNS}
+        # A run is refused whose file is not there; here it may be looked at all the same.
+        with suppress(KeyError, OSError, TypeError):
+            received[WEIGHTS] = file_digest(Path(received[WEIGHTS]))
+        received.pop(WHERE_IT_RUNS, None)
+        return received
 
     def _read_parameter(self, name: str) -> Any:
         value, model = self.catalog.load(name), self._models.get(name.removeprefix("params:"))
@@ -243,8 +240,7 @@ class ProjectGraph:
     @cached_property
     def _models(self) -> dict[str, Any]:
         """Parameter -> the model that functions of nodes expect of it."""
-        graph: Any = self
-        return TypeExtractor({"graph": graph}).extract_types_from_pipelines()
+        return TypeExtractor({"graph": cast(Any, self)}).extract_types_from_pipelines()
 
 
 def nodes_to_run(pipeline: Pipeline, catalog: Catalog, stale_allowed: bool = False) -> list[str]:
@@ -258,8 +254,7 @@ def nodes_to_run(pipeline: Pipeline, catalog: Catalog, stale_allowed: bool = Fal
     Returns:
         Names of nodes, in the order of the graph; empty if everything is up to date.
     """
-    graph = ProjectGraph(pipeline.nodes, catalog)
-    return [node.name for node in waiting_nodes(graph, stale_allowed)]
+    return [node.name for node in waiting_nodes(ProjectGraph(pipeline.nodes, catalog), stale_allowed)]
 
 
 def waiting_nodes(graph: ProjectGraph, stale_allowed: bool = False) -> Iterator[Node]:
@@ -286,9 +281,7 @@ def with_those_before(pipeline: Pipeline, catalog: Catalog) -> list[Node]:
         made = {output for node in nodes for output in node.outputs}
         read = {dataset for node in nodes for dataset in node.inputs if not is_parameter(dataset)}
         found = map(catalog.get, read - made)
-        if not any(
-            any(it.files()) if isinstance(it, FilesDataset) else isinstance(it, AtomicFileDataset) for it in found
-        ):
+        if not any(it.names() if isinstance(it, FilesDataset) else isinstance(it, AtomicFileDataset) for it in found):
             break
         nodes += pipelines[name].nodes
     return nodes

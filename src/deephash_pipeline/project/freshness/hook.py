@@ -71,10 +71,9 @@ def refuse_what_is_stale(graph: ProjectGraph, pipeline: Pipeline, run_params: Ma
         # What is read only where it is there, and is not made by what makes all it needs.
         made = pipelines["full"].all_outputs() | pipelines[FIELD].all_outputs() | pipeline.inputs()
         unneeded = [str(graph.path(name)) for name, _ in faults if name not in made]
+        remedy = f"`{_mending_command(run_params, [name for name, _ in faults])}` makes again what is needed"
         if unneeded:
             remedy = f"delete {' and '.join(unneeded)}, which this run can do without"
-        else:
-            remedy = f"`{_mending_command(run_params, [name for name, _ in faults])}` makes again what is needed"
         raise InputError(f"{message}: {remedy}; --stale=allow uses what is stale")
     logger.warning("stale artefacts are used: %s", message)
     return f"Stale artefacts were used for this report: {message}."
@@ -86,13 +85,9 @@ def _mending_command(run_params: Mapping[str, Any], names: Iterable[str]) -> str
     order = [name for name in ("full", *own, FIELD, *pipelines) if name in pipelines]
     wanted = set(names)
     made_by = next((name for name in order if wanted <= pipelines[name].all_outputs()), "full")
-    words = ["kedro", "run", f"--pipelines={made_by}"]
-    if run_params.get("env"):
-        words.append(f"--env={run_params['env']}")
-    given = flatten("", run_params.get("runtime_params") or {})
-    if given:
-        words.append("--params=" + ",".join(f"{name}={value}" for name, value in given.items()))
-    return shlex.join(words)
+    given = ",".join(f"{name}={value}" for name, value in flatten("", run_params.get("runtime_params") or {}).items())
+    options = {"pipelines": made_by, "env": run_params.get("env"), "params": given}
+    return shlex.join(["kedro", "run", *(f"--{name}={value}" for name, value in options.items() if value)])
 
 
 REPORT = "report"

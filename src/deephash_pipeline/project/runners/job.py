@@ -13,7 +13,6 @@ from typing import Any
 from kedro.framework.hooks.manager import _create_hook_manager
 from kedro.pipeline.node import Node
 from kedro.runner.task import Task
-from pluggy import PluginManager
 
 from deephash_pipeline.common.devices import threads
 from deephash_pipeline.common.errors import chain_of
@@ -45,22 +44,9 @@ class Job:
 
     @classmethod
     def of(cls, catalog: Catalog, plugins: Iterable[Any], run_id: str | None) -> "Job":
-        """Describe the run that this process has begun."""
-        given = (plugin.in_worker() for plugin in plugins if hasattr(plugin, IN_WORKER))
-        return cls(
-            Path.cwd(),
-            catalog,
-            tuple(hook for hook in given if hook is not None),
-            run_id,
-            logging.getLogger(PACKAGE).getEffectiveLevel(),
-        )
-
-    def hook_manager(self) -> PluginManager:
-        """Make Kedro's manager of these hooks."""
-        manager = _create_hook_manager()
-        for hook in self.hooks:
-            manager.register(hook)
-        return manager
+        """Describe the run that this process has begun, with the hooks of plugins that have `IN_WORKER`."""
+        hooks = tuple(hook for plugin in plugins if (hook := plugin.in_worker()) is not None)
+        return cls(Path.cwd(), catalog, hooks, run_id, logging.getLogger(PACKAGE).getEffectiveLevel())
 
 
 def run_node(job: Job, node: Node, thread_count: int = 1) -> None:
@@ -73,8 +59,11 @@ def run_node(job: Job, node: Node, thread_count: int = 1) -> None:
     """
     os.chdir(job.project)
     logging.getLogger(PACKAGE).setLevel(job.log_level)
+    hook_manager = _create_hook_manager()
+    for hook in job.hooks:
+        hook_manager.register(hook)
     with threads(thread_count):
-        Task(node, job.catalog, is_async=False, hook_manager=job.hook_manager(), run_id=job.run_id).execute()
+        Task(node, job.catalog, is_async=False, hook_manager=hook_manager, run_id=job.run_id).execute()
 
 
 def attempt(job: Job, node: Node, thread_count: int = 1) -> list[bytes]:

@@ -42,11 +42,7 @@ class Loop:
     """
 
     def __init__(
-        self,
-        schedule: Schedule,
-        workers: Workers,
-        stop: StopRequest,
-        hooks: Mapping[str, Callable[..., Any]],
+        self, schedule: Schedule, workers: Workers, stop: StopRequest, hooks: Mapping[str, Callable[..., Any]]
     ) -> None:
         self.schedule, self.workers, self.stop, self.hooks = schedule, workers, stop, hooks
         self.futures: dict[Future[None], Node] = {}
@@ -91,23 +87,22 @@ class Loop:
             self.futures[self.workers.submit(node, needs)] = node
 
     def _note(self, node: Node, error: BaseException | None) -> None:
+        is_lost = isinstance(error, WorkerLost)
         if error is None:
             self.schedule.finish(node)
-        elif isinstance(error, TrainingInterrupted):
-            # In this process it is the training that hears the signal.
-            self.interrupted.append(error)
-            self.schedule.fail(node)
-            self._stop()
-        elif self.stopping and isinstance(error, WorkerLost):
-            self.schedule.fail(node)
-        elif isinstance(error, WorkerLost) and self.schedule.attempts[node] < ATTEMPTS:
+        elif is_lost and not self.stopping and self.schedule.attempts[node] < ATTEMPTS:
             logger.warning("%s; it is run again", error)
             self.schedule.put_back(node)
         else:
-            self.errors[node] = error
             self.schedule.fail(node)
-            if self.schedule.stop_on_error:
+            if isinstance(error, TrainingInterrupted):
+                # In this process it is the training that hears the signal.
+                self.interrupted.append(error)
                 self._stop()
+            elif not (is_lost and self.stopping):
+                self.errors[node] = error
+                if self.schedule.stop_on_error:
+                    self._stop()
 
     def _stop(self) -> None:
         if not self.stopping:

@@ -51,10 +51,9 @@ class RayRunner(GridRunner):
         there = self._ray.cluster_resources()
         return Capacity(self.workers or max(1, int(there.get("CPU", 1))), int(there.get("memory", 0)))
 
-    def open_workers(self, catalog: Catalog, hook_manager: Any, run_id: str | None) -> Workers:
+    def open_workers(self, job: Job) -> Workers:
         """Send the run to the cluster, once."""
-        gpus = 0.0 if device_asked_for(catalog) == "cpu" else self.gpus
-        return RayTasks(self._ray, Job.of(catalog, hook_manager.get_plugins(), run_id), gpus)
+        return RayTasks(self._ray, job, 0.0 if device_asked_for(job.catalog) == "cpu" else self.gpus)
 
 
 class RayTasks(Workers):
@@ -79,15 +78,17 @@ class RayTasks(Workers):
 
     def submit(self, node: Node, needs: Needs) -> Future[None]:
         """Have the cluster run a node, on the first machine that has room for it."""
-        alive = [each["Resources"] for each in self._ray.nodes() if each["Alive"]]
+        machines = [each["Resources"] for each in self._ray.nodes() if each["Alive"]]
+
+        def most(resource: str) -> float:
+            return max((machine.get(resource, 0) for machine in machines), default=0)
+
         task = (self._on_a_device if uses_device(node) else self._task).options(
             name=node.name,
             # What no machine has would wait for ever.
-            num_cpus=min(needs.threads, max((int(each.get("CPU", 0)) for each in alive), default=1) or 1),
-            memory=min(needs.memory, max((int(each.get("memory", 0)) for each in alive), default=0)),
-            num_gpus=min(self._gpus, max((each.get("GPU", 0) for each in alive), default=0))
-            if uses_device(node)
-            else 0,
+            num_cpus=min(needs.threads, int(most("CPU")) or 1),
+            memory=min(needs.memory, int(most("memory"))),
+            num_gpus=min(self._gpus, most("GPU")) if uses_device(node) else 0,
             # The runner itself sends it again.
             max_retries=0,
         )

@@ -7,14 +7,16 @@ on other machines, is a runner that overrides `open_workers` and `capacity`.
 
 import logging
 from abc import abstractmethod
-from contextlib import AbstractContextManager, closing, nullcontext
+from contextlib import closing, nullcontext
 from functools import partial
 from typing import Any, Literal
 
+from joblib import cpu_count
 from kedro.framework.hooks.manager import _create_hook_manager
 from kedro.io import MemoryDataset
 from kedro.pipeline import Pipeline
 from kedro.runner import AbstractRunner
+from psutil import virtual_memory
 
 from deephash_pipeline.common import fork_server
 from deephash_pipeline.common.errors import InputError
@@ -22,15 +24,7 @@ from deephash_pipeline.project.freshness import POLICY, nodes_to_run
 from deephash_pipeline.project.freshness.graph import Catalog
 from deephash_pipeline.project.runners.job import IN_WORKER, Job
 from deephash_pipeline.project.runners.loop import HOOKS, Loop
-from deephash_pipeline.project.runners.schedule import (
-    Capacity,
-    Schedule,
-    available_memory,
-    count_cores,
-    cuda_devices,
-    needs_of,
-    places_on_devices,
-)
+from deephash_pipeline.project.runners.schedule import Capacity, Schedule, cuda_devices, needs_of, places_on_devices
 from deephash_pipeline.project.runners.workers import ThisProcess, WorkerProcesses, Workers
 from deephash_pipeline.training import StopRequest, stop_requests
 
@@ -70,16 +64,12 @@ class GridRunner(AbstractRunner):
         self.skipping = skipping
 
     @abstractmethod
-    def open_workers(self, catalog: Catalog, hook_manager: Any, run_id: str | None) -> Workers:
-        """Get the places ready where nodes are to run."""
+    def open_workers(self, job: Job) -> Workers:
+        """Get the places ready where the nodes of a run are to run."""
 
     @abstractmethod
     def capacity(self, catalog: Catalog) -> Capacity:
         """Say what may be taken up at the same time."""
-
-    def interruptions(self) -> AbstractContextManager[StopRequest]:
-        """Listen to signals as long as nodes run."""
-        return stop_requests()
 
     def run(
         self,
@@ -99,8 +89,7 @@ class GridRunner(AbstractRunner):
             if not waiting:
                 break
             if len(waiting) < len(pipeline.nodes):
-                up_to_date = len(pipeline.nodes) - len(waiting)
-                logger.info("%d nodes are up to date, %d are run", up_to_date, len(waiting))
+                logger.info("%d nodes are up to date, %d are run", len(pipeline.nodes) - len(waiting), len(waiting))
             part = pipeline.only_nodes(*waiting)
             outputs = super().run(part, catalog, hook_manager, run_id, only_missing_outputs)
             if len(waiting) == len(pipeline.nodes):
@@ -115,21 +104,21 @@ class GridRunner(AbstractRunner):
         return None
 
     def _run(self, pipeline: Pipeline, catalog: Catalog, hook_manager: Any = None, run_id: str | None = None) -> None:
-        for name in sorted(pipeline.all_outputs()):
-            if isinstance(catalog[name], MemoryDataset):
-                raise InputError(
-                    f"`{name}` is stored nowhere, and no later run finds it: give it an entry in the catalog"
-                )
+        unstored = sorted(name for name in pipeline.all_outputs() if isinstance(catalog[name], MemoryDataset))
+        if unstored:
+            raise InputError(
+                f"`{unstored[0]}` is stored nowhere, and no later run finds it: give it an entry in the catalog"
+            )
         common = {"catalog": catalog, "inputs": {}, "is_async": False, "run_id": run_id}
         in_workers = [plugin for plugin in hook_manager.get_plugins() if hasattr(plugin, IN_WORKER)]
         hooks = {name: partial(hook_manager.subset_hook_caller(name, in_workers), **common) for name in HOOKS}
-        cores = count_cores()
-        schedule = Schedule(
-            pipeline, self.capacity(catalog), lambda node: needs_of(node, catalog, cores), self.on_error == "stop"
-        )
+        needs = partial(needs_of, catalog=catalog, cores=cpu_count())
+        schedule = Schedule(pipeline, self.capacity(catalog), needs, self.on_error == "stop")
+        job = Job.of(catalog, in_workers, run_id)
         with (
-            self.interruptions() as stop,
-            closing(self.open_workers(catalog, hook_manager, run_id)) as workers,
+            closing(self.open_workers(job)) as workers,
+            # In this process signals are for the training that runs.
+            stop_requests() if workers.in_background else nullcontext(StopRequest()) as stop,
         ):
             Loop(schedule, workers, stop, hooks).run()
 
@@ -145,12 +134,11 @@ class ParallelRunner(GridRunner):
 
     def capacity(self, catalog: Catalog) -> Capacity:
         """Count cores, free memory and, where the run computes on CUDA, places on its devices."""
-        return Capacity(self.workers or count_cores(), available_memory(), places_on_devices(catalog))
+        return Capacity(self.workers or cpu_count(), virtual_memory().available, places_on_devices(catalog))
 
-    def open_workers(self, catalog: Catalog, hook_manager: Any, run_id: str | None) -> Workers:
+    def open_workers(self, job: Job) -> Workers:
         """Make a pool of processes."""
-        job = Job.of(catalog, hook_manager.get_plugins(), run_id)
-        return WorkerProcesses(job, self.capacity(catalog).threads, cuda_devices(catalog))
+        return WorkerProcesses(job, self.workers or cpu_count(), cuda_devices(job.catalog))
 
     def _run(self, pipeline: Pipeline, catalog: Catalog, hook_manager: Any = None, run_id: str | None = None) -> None:
         if len(pipeline.nodes) == len(pipeline.grouped_nodes):
@@ -165,12 +153,8 @@ class SequentialRunner(GridRunner):
 
     def capacity(self, catalog: Catalog) -> Capacity:
         """Give room for one node."""
-        return Capacity(1, available_memory(), nodes=1)
+        return Capacity(1, virtual_memory().available, nodes=1)
 
-    def open_workers(self, catalog: Catalog, hook_manager: Any, run_id: str | None) -> Workers:
+    def open_workers(self, job: Job) -> Workers:
         """Use this process."""
-        return ThisProcess(Job.of(catalog, hook_manager.get_plugins(), run_id))
-
-    def interruptions(self) -> AbstractContextManager[StopRequest]:
-        """Leave signals to the training that runs."""
-        return nullcontext(StopRequest())
+        return ThisProcess(job)

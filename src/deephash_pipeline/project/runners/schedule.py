@@ -4,11 +4,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from graphlib import TopologicalSorter
 from typing import Any, NamedTuple
 
-import joblib
-import psutil
 from kedro.pipeline import Pipeline
 from kedro.pipeline.node import Node
 
@@ -78,8 +77,9 @@ def needs_of(node: Node, catalog: Catalog, cores: int) -> Needs:
         cores: number of cores of the machine.
     """
     # What reads images and the experiment may run the network, which takes all cores if it is large.
-    is_large = not {*IMAGES}.isdisjoint(node.inputs) and EXPERIMENT in node.inputs
-    is_large = is_large and _is_large(_entry(catalog.load(EXPERIMENT), "network"))
+    reads_images = not {*IMAGES}.isdisjoint(node.inputs) and EXPERIMENT in node.inputs
+    network = _entry(catalog.load(EXPERIMENT), "network") if reads_images else None
+    is_large = network and (network not in NETWORKS or max(NETWORKS[network][0].output[1:]) > SMALL_IMAGE)
     memory = MEMORY_OF_A_PROCESS + (MEMORY_OF_A_LARGE_NETWORK if is_large else 0)
     for name in node.inputs:
         dataset = None if is_parameter(name) else catalog.get(name)
@@ -87,11 +87,6 @@ def needs_of(node: Node, catalog: Catalog, cores: int) -> Needs:
             with suppress(OSError):
                 memory += COPIES_OF_INPUTS * dataset.filepath.stat().st_size
     return Needs(cores if is_large else 1, memory)
-
-
-def cell_of(node: Node) -> str:
-    """Name the cell that a node is of, such as ``itq.b12``; empty if it is of none."""
-    return ".".join((node.namespace or "").split(".")[1:])
 
 
 def steps_to_the_end(nodes: Sequence[Node]) -> dict[str, int]:
@@ -107,16 +102,6 @@ def steps_to_the_end(nodes: Sequence[Node]) -> dict[str, int]:
         for name in node.inputs:
             after[name] = max(after.get(name, 0), steps[node.name])
     return steps
-
-
-def count_cores() -> int:
-    """Count the cores that this process may use, within the limits of a container."""
-    return int(joblib.cpu_count())
-
-
-def available_memory() -> int:
-    """Give the bytes of memory that are free, or can be made so."""
-    return int(psutil.virtual_memory().available)
 
 
 def device_asked_for(catalog: Catalog) -> str | None:
@@ -135,20 +120,13 @@ def cuda_devices(catalog: Catalog) -> tuple[str, ...]:
 
 def places_on_devices(catalog: Catalog) -> int | None:
     """Say how many nodes may compute on the CUDA devices of this machine at a time; None where none does."""
-    device = device_asked_for(catalog)
-    there = 0 if device in ("cpu", None) else len(devices_of_machine())
-    if not there:
-        return None
-    return NODES_ON_A_DEVICE * (1 if ":" in str(device) else there)
+    is_named = ":" in (device_asked_for(catalog) or "") and bool(devices_of_machine())
+    return NODES_ON_A_DEVICE * (len(cuda_devices(catalog)) or is_named) or None
 
 
 def uses_device(node: Node) -> bool:
     """Say whether a node may compute on the experiment's device."""
     return EXPERIMENT in node.inputs or DEVICE in node.inputs
-
-
-def _is_large(network: str | None) -> bool:
-    return network is not None and (network not in NETWORKS or max(NETWORKS[network][0].output[1:]) > SMALL_IMAGE)
 
 
 def _entry(experiment: Any, name: str) -> Any:
@@ -170,15 +148,15 @@ class Schedule:
     ) -> None:
         self.stop_on_error = stop_on_error
         self._capacity = capacity
-        self._needs_of = needs_of
+        self._needs_of = cache(needs_of)
         self._parents = {node: set(parents) for node, parents in pipeline.node_dependencies.items()}
         self.nodes = list(pipeline.nodes)
         self._begun: set[str] = set()
         # Looked at thousands of times in a run: what is known of a node is looked up, and who is ready is kept.
         steps = steps_to_the_end(self.nodes)
         self._precedence = {node.name: (steps[node.name], -place) for place, node in enumerate(self.nodes)}
-        self._cells = {node.name: cell_of(node) for node in self.nodes}
-        self._needs: dict[str, Needs] = {}
+        # Below the stage: ``itq.b12``, or nothing.
+        self._cells = {node.name: (node.namespace or "").partition(".")[2] for node in self.nodes}
         self._order = TopologicalSorter(self._parents)
         self._order.prepare()
         self._ready = {node.name: node for node in self._order.get_ready()}
@@ -194,7 +172,7 @@ class Schedule:
         # A smaller one is not let past the longest: a node that needs the whole machine would never start.
         name = max(self._ready, key=lambda name: (self._cells[name] in self._begun, self._precedence[name]))
         node = self._ready[name]
-        needs = self._needs.get(name) or self._needs.setdefault(name, self._needs_of(node))
+        needs = self._needs_of(node)
         if not self._capacity.has_room_for(needs, self.running.values()):
             return None
         del self._ready[name]

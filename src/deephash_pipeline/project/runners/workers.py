@@ -12,18 +12,17 @@ import pickle
 import signal
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from logging.handlers import QueueHandler
 from multiprocessing import connection
+from types import SimpleNamespace
 from typing import Any
 
 import cloudpickle
 from kedro.pipeline.node import Node
 
-from deephash_pipeline.common import fork_server
-from deephash_pipeline.common.child_process import end_with_parent
 from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.fork_server import end_with_parent, environment
 from deephash_pipeline.project.runners.job import Job, attempt, error_of, run_node
 from deephash_pipeline.project.runners.schedule import Needs
 
@@ -142,7 +141,7 @@ class _Worker:
     def __init__(self, job: bytes, device: str | None) -> None:
         self._pipe, theirs = multiprocessing.Pipe()
         self.process = multiprocessing.get_context("forkserver").Process(target=_serve, args=(theirs, job, device))
-        with fork_server.environment():
+        with environment():
             self.process.start()
         theirs.close()
 
@@ -182,15 +181,6 @@ def _how_it_ended(code: int | None) -> str:
 # In a worker.
 
 
-class _ToPipe(QueueHandler):
-    def __init__(self, send: Callable[[Any], None]) -> None:
-        super().__init__(None)  # type: ignore[arg-type]
-        self._send = send
-
-    def enqueue(self, record: logging.LogRecord) -> None:
-        self._send(record)
-
-
 def _serve(pipe: connection.Connection, job: bytes, device: str | None) -> None:
     # The terminal sends Ctrl-C to all processes; the one that has started this one passes it on, as SIGTERM and once.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -203,7 +193,7 @@ def _serve(pipe: connection.Connection, job: bytes, device: str | None) -> None:
         with lock:
             pipe.send_bytes(pickle.dumps(message))
 
-    logging.getLogger().handlers[:] = [_ToPipe(send)]
+    logging.getLogger().handlers[:] = [QueueHandler(SimpleNamespace(put_nowait=send))]
     loaded: Job = cloudpickle.loads(job)
     while True:
         try:

@@ -22,7 +22,6 @@ from deephash_pipeline.provenance.manifest import DamagedError, read_manifest
 PACKAGES = ("deephash-pipeline", "kedro", "mlflow", "numpy", "torch")
 
 CODE_TAGS = {"git_commit": "mlflow.source.git.commit", "git_dirty": "git_dirty"}
-COMMAND_TAG = "mlflow.source.name"
 
 LONGEST_PARAMETER = 500
 RAW_IMAGES = "raw_images"
@@ -45,7 +44,7 @@ def run_tags(run_params: Mapping[str, Any], project: Path) -> dict[str, str]:
     import torch  # noqa: PLC0415 - as late as MLflow
 
     return {
-        COMMAND_TAG: command()[:LONGEST_TAG],
+        "mlflow.source.name": command()[:LONGEST_TAG],
         "mlflow.source.type": "LOCAL",
         "pipeline": ",".join(run_params.get("pipeline_names") or ["__default__"]),
         "environment": run_params.get("env") or "digits",

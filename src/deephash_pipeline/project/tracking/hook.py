@@ -9,7 +9,7 @@ import atexit
 import logging
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -103,11 +103,7 @@ class MlflowTracking:
         for name in sorted(pipeline.datasets()):
             if name.endswith(HISTORY) and name.removesuffix(HISTORY) in self._began:
                 self._log(name, catalog, status)
-        with _only_a_warning("note the error"):
-            if (opened := self._opened()) is not None:
-                store, parent = opened
-                store.log(parent, tags={"error": f"{type(error).__name__}: {error}"[:LONGEST_TAG]})
-        self._close(status)
+        self._close(status, {"error": f"{type(error).__name__}: {error}"[:LONGEST_TAG]})
 
     def _opened(self) -> tuple[MlflowStore, str] | None:
         """Give the store and the parent run, as soon as it is open; None if there is none, or no more."""
@@ -132,10 +128,7 @@ class MlflowTracking:
             if name == PRE_TRAINING_HISTORY:
                 store.log(parent, epoch_metrics(value))
             elif name in ALL_METRICS:
-                classifier = CLASSIFIER_BASELINE.method
-                for metrics in value:
-                    length = None if metrics["method"] == classifier else metrics["code_length"]
-                    store.log(parent, _score(Cell(method=metrics["method"], code_length=length).namespace, metrics))
+                store.log(parent, [score for metrics in value for score in _score(_cell_of(metrics), metrics)])
             elif name.endswith(TABLE_SUFFIX):
                 store.write(parent, f"{name}.csv", value.to_csv(index=value.index.name is not None))
             else:
@@ -160,11 +153,12 @@ class MlflowTracking:
         store.close(run, status)
         store.log(parent, _score(cell, metrics))
 
-    def _close(self, status: str) -> None:
+    def _close(self, status: str, tags: Mapping[str, str] | None = None) -> None:
         opened, self._opening = self._opened(), None
         with _only_a_warning("close the run"):
             if opened is not None:
                 store, parent = opened
+                store.log(parent, tags=tags)
                 store.close(parent, status)
 
 
@@ -175,6 +169,11 @@ def _open(project: Path, parameters: dict[str, str], tags: dict[str, str]) -> tu
     run = store.open(f"{tags['pipeline']} {tags['environment']}", tags)
     store.log(run, parameters=parameters)
     return store, run
+
+
+def _cell_of(metrics: dict[str, Any]) -> str:
+    length = None if metrics["method"] == CLASSIFIER_BASELINE.method else metrics["code_length"]
+    return Cell(method=metrics["method"], code_length=length).namespace
 
 
 def _score(cell: str, metrics: dict[str, Any]) -> list[Metric]:
@@ -188,6 +187,4 @@ def _only_a_warning(action: str) -> Iterator[None]:
     except Exception as error:
         # The first line of SQLAlchemy's, which are followed by its statement.
         said = (str(error).splitlines() or [""])[0]
-        logger.warning(
-            "MLflow could not %s, and the run goes on without it: %s: %s", action, type(error).__name__, said
-        )
+        logger.warning(f"MLflow could not {action}, and the run goes on without it: {type(error).__name__}: {said}")

@@ -53,7 +53,7 @@ class MlflowStore:
         Returns:
             Its identifier.
         """
-        started = _milliseconds(start or time.time())
+        started = int(1000 * (start or time.time()))
         return str(self._client.create_run(self._experiment, started, dict(tags), name).info.run_id)
 
     def end_killed_runs(self) -> None:
@@ -76,7 +76,7 @@ class MlflowStore:
         from mlflow.entities import Metric as MlflowMetric  # noqa: PLC0415 - as late as MLflow
         from mlflow.entities import Param, RunTag  # noqa: PLC0415
 
-        now = _milliseconds(time.time())
+        now = int(1000 * time.time())
         logged = [MlflowMetric(name, float(value), now, step) for name, value, step in metrics]
         given_parameters = [Param(key, value) for key, value in (parameters or {}).items()]
         self._client.log_batch(run, logged, given_parameters, [RunTag(*tag) for tag in (tags or {}).items()])
@@ -139,7 +139,3 @@ def _make(database: Path) -> None:
     beside.touch()
     SqlAlchemyStore(f"sqlite:///{beside.as_posix()}", _SERVED)._dispose_engine()  # type: ignore[no-untyped-call]
     beside.replace(database)
-
-
-def _milliseconds(seconds: float) -> int:
-    return int(seconds * 1000)

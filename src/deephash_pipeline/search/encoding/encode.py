@@ -14,8 +14,8 @@ from typing import Any, Literal, TypeAlias
 
 import xxhash
 
-from deephash_pipeline.common.child_process import end_with_parent
 from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.fork_server import end_with_parent
 from deephash_pipeline.common.progress import count_steps
 from deephash_pipeline.common.ray_cluster import connected
 from deephash_pipeline.common.stores import is_remote, local_path

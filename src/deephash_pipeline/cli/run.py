@@ -1,0 +1,156 @@
+"""``deephash-pipeline run``: Kedro's, with more options; it skips what is up to date."""
+
+import copy
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import click
+from joblib import cpu_count
+from kedro.framework.cli.project import run as kedro_run
+from kedro.framework.project import pipelines
+from kedro.pipeline import Pipeline
+
+from deephash_pipeline.cli.provenance import ENV_HELP, INDEXING, joined, open_catalog, split_params
+from deephash_pipeline.cli.refusals import enter_project
+from deephash_pipeline.common.cell import FIELD, FIELD_AT_A_GLANCE, FULL_AT_A_GLANCE, LONG_CODES
+from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.pipelines.grid import INDEXED
+from deephash_pipeline.project.freshness import POLICY, ProjectGraph, waiting_nodes
+from deephash_pipeline.project.hooks import ResultTable
+from deephash_pipeline.project.runners import RUNNERS
+from deephash_pipeline.provenance.lock import RunLock
+
+logger = logging.getLogger(__name__)
+
+WHOLE = {"__default__", "full", FULL_AT_A_GLANCE, FIELD, FIELD_AT_A_GLANCE, LONG_CODES, "without_labels"}
+"""Pipelines that make all they need from raw images."""
+
+FILTERS = ("tags", "from_nodes", "to_nodes", "node_names", "from_inputs", "to_outputs")
+"""Options of Kedro's ``run``, and arguments of `Pipeline.filter`."""
+
+NARROWING = (*FILTERS, "load_versions", "namespaces", "only_missing_outputs")
+"""Options of Kedro's ``run`` that name the nodes to run: then they are run."""
+
+HELP = {
+    "env": ENV_HELP,
+    "runner": "ParallelRunner, the default on several cores, SequentialRunner or "
+    "deephash_pipeline.project.runners.RayRunner.",
+}
+
+
+@click.command(help=kedro_run.help)
+@click.option(
+    "--stale",
+    type=click.Choice(["refuse", "allow"]),
+    default="refuse",
+    show_default=True,
+    help="What to do if the run would read artefacts that other parameters, inputs or code have made.",
+)
+@click.option("--force", is_flag=True, help="Run all nodes, also those that are up to date, and train anew.")
+@click.option(
+    "--workers",
+    type=click.IntRange(min=1),
+    envvar="DEEPHASH_WORKERS",
+    show_envvar=True,
+    help="How many nodes run side by side, one for each core by default; the results are the same.",
+)
+@click.option(
+    "--on-error",
+    type=click.Choice(["continue", "stop"]),
+    default="continue",
+    show_default=True,
+    help="Whether nodes still run that do not need what a failed one would have made.",
+)
+def run(stale: str, force: bool, workers: int | None, on_error: str, **options: Any) -> Any:
+    """Check the options, and have Kedro run what is asked for; of a whole pipeline only what is not up to date."""
+    if not options["conf_source"]:
+        enter_project()
+    # --pipeline is deprecated in Kedro 1.7 in favour of --pipelines; here they are the same.
+    alone = options["pipeline"]
+    names = options["pipelines"] or [alone or "full"]
+    # As the session will ask for them: when others are asked for, Kedro has all of them made again.
+    pipelines.set_requested(names)
+    pipeline = joined(names)
+    check_filters(options, pipeline)
+    runner = options["runner"] or ("ParallelRunner" if (workers or cpu_count()) > 1 else "SequentialRunner")
+    runner = RUNNERS.get(runner, runner)
+    if runner not in RUNNERS.values():
+        raise InputError(f"unknown runner `{runner}`: use one of {', '.join(RUNNERS.values())}")
+    narrowed = any(options.get(name) for name in NARROWING)
+    if names == [INDEXING] and not narrowed:
+        # An index has the pictures of the whole database, so one is made.
+        logger.info("the index of %s is made; --namespaces=itq.b32 makes that of another cell", INDEXED.namespace)
+        options["namespaces"] = [INDEXED.namespace]
+    options["namespaces"] = within_stages(options["namespaces"], pipeline)
+    POLICY.stale_allowed, POLICY.forced = stale == "allow", force
+    skipping = not force and set(names) <= WHOLE and not narrowed
+    if skipping and _is_up_to_date(names, pipeline, options):
+        return None
+    given = {"workers": workers, "on_error": on_error, "skipping": skipping, **(options["runner_params"] or {})}
+    options |= {"pipeline": None, "pipelines": names, "runner": runner, "runner_params": given}
+    assert kedro_run.callback is not None, "Kedro's run command does something"
+    return kedro_run.callback(**options)
+
+
+def _of_kedro(option: click.Parameter) -> click.Parameter:
+    """Give an option of Kedro's with what it is here."""
+    option = copy.copy(option)
+    if isinstance(option, click.Option):
+        option.help = HELP.get(option.name or "", option.help)
+        option.callback = split_params if option.name == "params" else option.callback
+    return option
+
+
+run.params[:0] = map(_of_kedro, kedro_run.params)
+
+
+def check_filters(options: Mapping[str, Any], pipeline: Pipeline) -> None:
+    """Refuse names of nodes, datasets and tags that a pipeline does not have, which Kedro answers with a traceback.
+
+    Raises:
+        InputError: one names what is not there.
+    """
+    given = {option: options[option] for option in FILTERS if options.get(option)}
+    try:
+        pipeline.filter(**given)
+    except ValueError as error:
+        asked = ", ".join(f"{name}={','.join(map(str, values))}" for name, values in given.items())
+        raise InputError(
+            f"{error} ({asked}): `kedro registry describe full` lists nodes, `kedro catalog describe-datasets` datasets"
+        ) from error
+
+
+def within_stages(namespaces: Sequence[str], pipeline: Pipeline) -> list[str]:
+    """Put the stages before namespaces of cells: ``itq`` means ``baseline_hashing.itq`` and ``evaluation.itq``.
+
+    Args:
+        namespaces: names as given, of stages, methods or cells.
+        pipeline: pipeline that runs.
+
+    Raises:
+        InputError: the pipeline has no such namespace.
+    """
+    there = {node.namespace or "" for node in pipeline.nodes}
+    stages = {namespace.partition(".")[0] for namespace in there}
+    expanded = []
+    for namespace in namespaces:
+        candidates = [namespace, *(f"{stage}.{namespace}" for stage in sorted(stages))]
+        found = [name for name in candidates if any(f"{other}.".startswith(f"{name}.") for other in there)]
+        if not found:
+            raise InputError(f"unknown namespace `{namespace}`: name a stage, a method or a cell such as itq.b48")
+        expanded += found
+    return expanded
+
+
+def _is_up_to_date(names: Sequence[str], pipeline: Pipeline, options: Mapping[str, Any]) -> bool:
+    """Say whether a run would do nothing; then show what it would have shown."""
+    catalog = open_catalog(options["env"], options["params"], options["conf_source"], names)
+    graph = ProjectGraph(pipeline.nodes, catalog)
+    # All was made, but temporary files may be left, and MLflow shows the run as at work: a run of no nodes ends that.
+    was_killed = graph.benchmark_folder is not None and RunLock(graph.benchmark_folder).is_left
+    if was_killed or any(waiting_nodes(graph, POLICY.stale_allowed)):
+        return False
+    logger.info("everything is up to date; --force makes it again")
+    ResultTable().after_pipeline_run(pipeline=pipeline, catalog=catalog, run_params={"env": options["env"]})
+    return True
