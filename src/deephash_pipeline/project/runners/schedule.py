@@ -120,8 +120,10 @@ def cuda_devices(catalog: Catalog) -> tuple[str, ...]:
 
 def places_on_devices(catalog: Catalog) -> int | None:
     """Say how many nodes may compute on the CUDA devices of this machine at a time; None where none does."""
-    is_named = ":" in (device_asked_for(catalog) or "") and bool(devices_of_machine())
-    return NODES_ON_A_DEVICE * (len(cuda_devices(catalog)) or is_named) or None
+    devices = len(cuda_devices(catalog))
+    if ":" in (device_asked_for(catalog) or "") and devices_of_machine():
+        devices = 1
+    return NODES_ON_A_DEVICE * devices or None
 
 
 def uses_device(node: Node) -> bool:
