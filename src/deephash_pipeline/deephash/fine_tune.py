@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from deephash_pipeline.common.cell import Cell
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.randomness import derive_seed
-from deephash_pipeline.deephash.experiment import Run, StageParameters, engine_run, history_of
+from deephash_pipeline.deephash.experiment import Run, StageParameters
 from deephash_pipeline.deephash.hasher import ImageHasher
 from deephash_pipeline.deephash.initialise import hash_layer_encoder
 from deephash_pipeline.deephash.pretrain import extract_features
@@ -192,11 +192,11 @@ def fine_tune(
         objective,
         LabelledInputs(inputs, training_set.labels),
         run.experiment.training(parameters.training),
-        engine_run(run, parameters, seed_of(run), measured),
+        run.engine_run(parameters, seed_of(run), measured),
     )
     network.cpu()
     hasher = ImageHasher.assemble(trunk.cpu(), hash_layer_encoder(network.hash_layer), training_set, run)
-    return FineTuned(hasher, history_of(run, history, "fine_tuning"))
+    return FineTuned(hasher, run.history(history, "fine_tuning"))
 
 
 def warn_if_collapsed(codes: NDArray[np.uint8], hasher: ImageHasher) -> None:

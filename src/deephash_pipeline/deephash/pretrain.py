@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from deephash_pipeline.common.randomness import derive_seed
-from deephash_pipeline.deephash.experiment import ClassifierRun, Experiment, StageParameters, engine_run, history_of
+from deephash_pipeline.deephash.experiment import ClassifierRun, Experiment, StageParameters
 from deephash_pipeline.deephash.features import FeatureExtractor, usual_runtime
 from deephash_pipeline.deephash.training_set import LabelledImages, TrainingSet
 from deephash_pipeline.images.augmentation import AugmentationParameters
@@ -108,9 +108,8 @@ def pretrain(
     """
     experiment, device = run.experiment, run.device
     if experiment.trunk.frozen:
-        return PreTrained(
-            frozen_trunk(experiment, training_set.images.shape[1:]).state_dict(), {}, history_of(run, NO_HISTORY, STAGE)
-        )
+        trunk = frozen_trunk(experiment, training_set.images.shape[1:])
+        return PreTrained(trunk.state_dict(), {}, run.history(NO_HISTORY, STAGE))
     require_labels(training_set.labels, run.name)
     seed = derive_seed(experiment.seed, "pre-training, stage 1")
     trunk = experiment.trunk_for(training_set.images.shape[1:])
@@ -130,10 +129,10 @@ def pretrain(
         classification_objective(training_set.labels),
         LabelledInputs(inputs, training_set.labels),
         experiment.training(parameters.training),
-        engine_run(run, parameters, seed, after_epoch),
+        run.engine_run(parameters, seed, after_epoch),
     )
     network.cpu()
-    return PreTrained(network.trunk.state_dict(), network.softmax.state_dict(), history_of(run, history, STAGE))
+    return PreTrained(network.trunk.state_dict(), network.softmax.state_dict(), run.history(history, STAGE))
 
 
 def frozen_trunk(experiment: Experiment, image_shape: Shape) -> Trunk:
