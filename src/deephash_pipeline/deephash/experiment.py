@@ -6,16 +6,17 @@ from typing import Any, ClassVar, Self
 
 import pandas as pd
 import torch
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from deephash_pipeline.common.cell import Cell, seed_of_replicate
 from deephash_pipeline.common.devices import resolve_device
+from deephash_pipeline.common.parameters import Parameters
 from deephash_pipeline.networks import NETWORKS, Trunk, TrunkParameters, build_trunk, require_network, usual_input
 from deephash_pipeline.networks.layers import Shape
 from deephash_pipeline.training import CheckpointFolder, TrainingParameters, TrainingRun
 
 
-class Experiment(BaseModel):
+class Experiment(Parameters):
     """The common parameters.
 
     Attributes:
@@ -32,8 +33,6 @@ class Experiment(BaseModel):
     >>> quick.training(TrainingParameters(epochs=30, batch_size=64, learning_rate=0.05)).epochs
     3
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     benchmark: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$")
     network: str
@@ -81,15 +80,13 @@ class Experiment(BaseModel):
         return parameters.model_copy(update={"epochs": epochs, "learning_rate": parameters.learning_rate / 2})
 
 
-class StageParameters(BaseModel):
+class StageParameters(Parameters):
     """What the parameters of every stage that trains have.
 
     Example:
         >>> StageParameters(training=TrainingParameters(epochs=3, batch_size=8, learning_rate=0.1)).training.epochs
         3
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     training: TrainingParameters
 

@@ -4,19 +4,15 @@ import copy
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, TypeVar
+from typing import IO
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.hashers.onnx_hasher import IMAGES
 from deephash_pipeline.images.augmentation import centre_crop
-from deephash_pipeline.networks import LocalResponseNormalisation, Trunk
-from deephash_pipeline.networks.normalisation import BETA
-
-Module = TypeVar("Module", bound=nn.Module)
+from deephash_pipeline.networks import Trunk
 
 OPSET = 18
 EXAMPLES = 2
@@ -39,7 +35,7 @@ class FeatureGraph(nn.Module):
 
     def __init__(self, trunk: Trunk, statistics: Mapping[str, list[float]]) -> None:
         super().__init__()
-        self.trunk: Trunk = _with_plain_normalisation(copy.deepcopy(trunk).cpu().eval())
+        self.trunk: Trunk = copy.deepcopy(trunk).cpu().eval()
         self.mean, self.deviation = (
             torch.tensor(statistics[name], dtype=torch.float32)[:, None, None]
             for name in ("mean", "standard_deviation")
@@ -50,41 +46,6 @@ class FeatureGraph(nn.Module):
         pixels = centre_crop(images, self.trunk.image_size).float()
         z: Tensor = self.trunk((pixels / 255 - self.mean) / self.deviation)
         return z
-
-
-class PlainNormalisation(nn.Module):
-    """`LocalResponseNormalisation` of PyTorch's pooling, which has a form in ONNX.
-
-    Args:
-        layer: layer whose window and weight it takes.
-
-    Example:
-        >>> layer = LocalResponseNormalisation(size=3, alpha=5e-5, within_channel=True)
-        >>> responses = torch.randn(2, 8, 6, 6)
-        >>> torch.allclose(PlainNormalisation(layer)(responses), layer(responses))
-        True
-    """
-
-    def __init__(self, layer: LocalResponseNormalisation) -> None:
-        super().__init__()
-        self.size, self.alpha = layer.size, layer.alpha
-        self.within_channel = len(layer.dimensions) > 1
-
-    def forward(self, responses: Tensor) -> Tensor:
-        """Normalise responses of shape (batch, channels, height, width)."""
-        if not self.within_channel:
-            return functional.local_response_norm(responses, self.size, self.alpha, BETA)
-        mean = functional.avg_pool2d(responses * responses, self.size, stride=1, padding=self.size // 2)
-        return responses / (1 + self.alpha * mean) ** BETA
-
-
-def _with_plain_normalisation(module: Module) -> Module:
-    for name, child in module.named_children():
-        if isinstance(child, LocalResponseNormalisation):
-            setattr(module, name, PlainNormalisation(child))
-        else:
-            _with_plain_normalisation(child)
-    return module
 
 
 def trace(graph: nn.Module, image_shape: tuple[int, ...], file: Path | IO[bytes], output: str) -> None:

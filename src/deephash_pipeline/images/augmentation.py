@@ -4,16 +4,17 @@ import math
 from typing import NamedTuple
 
 import torch
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from torch import Tensor
 from torch.nn import functional
 
 from deephash_pipeline.common.devices import to_device
 from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.parameters import Parameters
 from deephash_pipeline.common.randomness import derive_seed, uniform_numbers
 
 
-class AugmentationParameters(BaseModel):
+class AugmentationParameters(Parameters):
     """How far a training image may be moved; all zero, the default, leaves images as they are.
 
     Attributes:
@@ -26,8 +27,6 @@ class AugmentationParameters(BaseModel):
         >>> AugmentationParameters(shift_pixels=2).moves, AugmentationParameters().moves
         (True, False)
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     shift_pixels: int = Field(default=0, ge=0, le=10_000)
     horizontal_flip: bool = False

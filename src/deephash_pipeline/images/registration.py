@@ -24,7 +24,7 @@ ANGLES, RADII = 90, 64
 NEAREST_RADIUS, RADIUS_RANGE = 3.0, 40.0 / 3.0
 LARGEST_SCALE = 2.6
 SCALES = (1.0, 0.89, 0.79, 0.7, 0.62)
-PEAKS, LEAST_PEAK = 1, 0.45
+LEAST_PEAK = 0.45
 # Of details, in pixels: those that are left of an edit, and of what is compared around each.
 FINE, COARSE, AROUND = 0.7, 2.0, 4.0
 FLAT = 0.02
@@ -210,22 +210,19 @@ def _scales(one: Picture, other: Picture) -> list[_Motion]:
 
 
 def _rotations(one: Picture, other: Picture) -> Iterator[_Motion]:
-    """The likeliest rotations and scales by which the other picture becomes the one."""
+    """The likeliest rotation and scale by which the other picture becomes the one, and those of its mirror image."""
     most = int(np.log(LARGEST_SCALE) / np.log(RADIUS_RANGE) * RADII)
     for mirrored in (False, True):
         spectrum = other.mirrored_polar if mirrored else other.polar
         agreement = fft.irfft2(one.polar * np.conj(spectrum), (ANGLES, 2 * RADII)) / (ANGLES * RADII)
         agreement[:, most + 1 : -most] = -np.inf
-        for _ in range(PEAKS):
-            row, column = np.unravel_index(np.argmax(agreement), agreement.shape)
-            if agreement[row, column] < LEAST_PEAK:
-                break
-            around = np.arange(-3, 4)
-            agreement[np.ix_((row + around) % ANGLES, (column + around) % (2 * RADII))] = -np.inf
-            steps = int(column) - (2 * RADII if column >= RADII else 0)
-            # A spectrum is the same after half a turn.
-            for half in (0, np.pi):
-                yield _Motion(row * np.pi / ANGLES + half, RADIUS_RANGE ** (-steps / RADII), mirrored)
+        row, column = np.unravel_index(np.argmax(agreement), agreement.shape)
+        if agreement[row, column] < LEAST_PEAK:
+            continue
+        steps = int(column) - (2 * RADII if column >= RADII else 0)
+        # A spectrum is the same after half a turn.
+        for half in (0, np.pi):
+            yield _Motion(row * np.pi / ANGLES + half, RADIUS_RANGE ** (-steps / RADII), mirrored)
 
 
 def _moved(grey: NDArray[np.float32], motion: _Motion) -> tuple[NDArray[np.float32], NDArray[np.float32]]:

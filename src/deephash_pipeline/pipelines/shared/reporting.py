@@ -2,18 +2,16 @@
 
 from collections.abc import Mapping
 
-from pydantic import BaseModel, ConfigDict
+from deephash_pipeline.common.parameters import Parameters
 
 
-class ReportingParameters(BaseModel):
+class ReportingParameters(Parameters):
     """What to show.
 
     Attributes:
         notes: paragraphs of the page, such as where the images come from.
         written: time of writing and seconds of the run until then, label to text; the run fills it in.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     notes: tuple[str, ...] = ()
     written: Mapping[str, str] = {}
