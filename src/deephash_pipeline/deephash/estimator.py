@@ -33,6 +33,7 @@ from deephash_pipeline.losses import LOSS_PARAMETERS
 from deephash_pipeline.networks import NETWORKS, HashLayerParameters, usual_input
 from deephash_pipeline.retrieval import count_distances, mean_average_precision, pack_bits
 from deephash_pipeline.retrieval.codes import check_code_length
+from deephash_pipeline.retrieval.labels import share_a_label
 from deephash_pipeline.training import CheckpointFolder, TrainingParameters
 
 logger = logging.getLogger(__name__)
@@ -177,11 +178,7 @@ class DeepHash(BaseEstimator, ImageHasher):  # type: ignore[misc]
             return
         found = count_distances(self.encode(queries.images), queries.labels, codes, database.labels, self.code_length)
         self.validation_map_ = mean_average_precision(found)
-        of_queries, of_database = (
-            some.labels if some.labels.ndim == 2 else np.eye(int(database.labels.max()) + 1)[some.labels]
-            for some in (queries, database)
-        )
-        self.validation_chance_ = float(np.mean(of_queries.astype(np.float32) @ of_database.T.astype(np.float32) > 0))
+        self.validation_chance_ = float(np.mean(share_a_label(queries.labels, database.labels)))
         little = self.validation_map_ - self.validation_chance_ < LITTLE * (1 - self.validation_chance_)
         logger.log(
             logging.WARNING if little else logging.INFO,

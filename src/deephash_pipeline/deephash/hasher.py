@@ -211,17 +211,13 @@ class ImageHasher(BaseHasher):
 
     def features(self, images: Images) -> NDArray[np.float32]:
         """Responses z of the layer below the hash layer, float32 of shape (n, z_dimension)."""
-        blocks = [self._z(batch.pixels) for batch in self._batches(images, "raise")]
+        blocks = [self.extractor(batch.pixels) for batch in self._batches(images, "raise")]
         return np.concatenate(blocks) if blocks else np.empty((0, self.z_dimension), np.float32)
 
     def encode_pixels(self, pixels: NDArray[np.uint8]) -> EncodedPixels:
         """Codes and features of decoded images, see `BaseHasher`."""
-        z = self._z(pixels)
+        z = self.extractor(pixels)
         return EncodedPixels(pack_bits(self.encoder.transform(z)), z)
-
-    def _z(self, batch: NDArray[np.uint8]) -> NDArray[np.float32]:
-        self._fitted()
-        return self._extractor(batch)
 
     def __sklearn_is_fitted__(self) -> bool:
         """Say so to scikit-learn, of hashers that it may ask."""

@@ -10,6 +10,7 @@ from deephash_pipeline.images.decoding.image_files import ImageFiles
 from deephash_pipeline.images.sources.collection import (
     ImageCollection,
     ImageSet,
+    check_distinct_ids,
     check_no_empty_class,
     require_one_label,
 )
@@ -91,6 +92,7 @@ def _drawn_from_all(collection: ImageCollection, seed: int, protocol: Protocol) 
         splits[name] = together.take(left[drawn])
         left = np.delete(left, drawn)
     splits["validation"] = together.take(left)
+    check_distinct_ids(splits)
     check_no_empty_class("training", splits["training"].labels, collection.class_names)
     return splits
 

@@ -120,17 +120,12 @@ class Picture:
     @cached_property
     def polar(self) -> NDArray[np.complex64]:
         """Transform of the log-polar spectrum, of the picture."""
-        return self._transformed(_log_polar(self.grey))
+        return _log_polar(self.grey)
 
     @cached_property
     def mirrored_polar(self) -> NDArray[np.complex64]:
         """Transform of the log-polar spectrum, of the mirror image."""
-        return self._transformed(_log_polar(self.grey)[-np.arange(ANGLES) % ANGLES])
-
-    @staticmethod
-    def _transformed(spectrum: NDArray[np.float32]) -> NDArray[np.complex64]:
-        transformed: NDArray[np.complex64] = fft.rfft2(spectrum, (ANGLES, 2 * RADII))
-        return transformed
+        return _log_polar(self.grey, mirrored=True)
 
 
 def register(one: Picture, other: Picture) -> Registration:
@@ -181,23 +176,23 @@ def resized(grey: NDArray[np.float32], size: tuple[int, int]) -> NDArray[np.floa
     return np.asarray(Image.fromarray(grey).resize(size, Image.Resampling.BILINEAR))
 
 
-def _polar_grid() -> NDArray[np.float64]:
-    angles = np.arange(ANGLES)[:, np.newaxis] * np.pi / ANGLES
-    radii = NEAREST_RADIUS * RADIUS_RANGE ** (np.arange(RADII) / RADII)
-    return np.stack([np.sin(angles) * radii, np.cos(angles) * radii]) + CANVAS // 2
+POLAR_ANGLES = np.arange(ANGLES)[:, np.newaxis] * np.pi / ANGLES
+POLAR_RADII = NEAREST_RADIUS * RADIUS_RANGE ** (np.arange(RADII) / RADII)
+POLAR_GRID = np.stack([np.sin(POLAR_ANGLES) * POLAR_RADII, np.cos(POLAR_ANGLES) * POLAR_RADII]) + CANVAS // 2
 
 
-POLAR_GRID = _polar_grid()
-
-
-def _log_polar(grey: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Logarithm of the spectrum by angle and logarithm of the radius, float32 (ANGLES, RADII)."""
+def _log_polar(grey: NDArray[np.float32], mirrored: bool = False) -> NDArray[np.complex64]:
+    """Transform of the log-polar spectrum, by angle and logarithm of the radius, complex64 (ANGLES, RADII + 1)."""
     height, width = grey.shape
     window = np.hanning(height + 2)[1:-1, np.newaxis] * np.hanning(width + 2)[1:-1]
     spectrum = np.log1p(10 * np.abs(fft.fftshift(fft.fft2((grey - grey.mean()) * window, (CANVAS, CANVAS)))))
     polar = map_coordinates(spectrum, POLAR_GRID, order=1)
     polar -= polar.mean(axis=0)
-    return np.asarray(polar / (polar.std() + 1e-6), dtype=np.float32)
+    even = np.asarray(polar / (polar.std() + 1e-6), dtype=np.float32)
+    transformed: NDArray[np.complex64] = fft.rfft2(
+        even[-np.arange(ANGLES) % ANGLES] if mirrored else even, (ANGLES, 2 * RADII)
+    )
+    return transformed
 
 
 def _scales(one: Picture, other: Picture) -> list[_Motion]:

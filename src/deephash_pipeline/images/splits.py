@@ -14,6 +14,7 @@ from deephash_pipeline.common.randomness import derive_seed
 from deephash_pipeline.images.sources.collection import (
     ImageCollection,
     ImageSet,
+    check_distinct_ids,
     check_no_empty_class,
     require_one_label,
 )
@@ -100,6 +101,7 @@ def split_collection(collection: ImageCollection, parameters: SplitParameters, s
         )
         training, validation = _separate(training, drawn)
     splits = {"training": training, "validation": validation, "query": query}
+    check_distinct_ids(splits)
     check_no_empty_class("training", training.labels, class_names)
     if not len(query):
         raise InputError("the split 'query' has no image: add images, so that there is something to measure.")

@@ -17,7 +17,6 @@ from deephash_pipeline.reports.cells import (
     cell_metric,
     classifier_baseline_cell,
     grid_cells,
-    method_name,
     shared_chance_level,
 )
 from deephash_pipeline.reports.panels import (
@@ -135,7 +134,7 @@ def _level(baseline: CellMetrics, display_names: Mapping[str, str], ends: Sequen
     return go.Scatter(
         x=ends,
         y=[cell_metric(baseline, _SCORE)] * 2,
-        name=f"{method_name(CLASSIFIER_BASELINE, display_names)} ({cell_code_length(baseline)} bits)",
+        name=f"{display_names[CLASSIFIER_BASELINE]} ({cell_code_length(baseline)} bits)",
         mode="lines+markers",
         line={"color": REFERENCE_COLOUR, "dash": "longdash", "width": 1.8},
         hovertemplate="%{y:.4f}",

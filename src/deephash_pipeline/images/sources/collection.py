@@ -99,7 +99,7 @@ class ImageCollection:
         if len(set(self.class_names)) < len(self.class_names):
             twice = next(name for name in self.class_names if self.class_names.count(name) > 1)
             raise InputError(f"the class name {twice!r} is given twice: give each class its own.")
-        _check_distinct_ids(self.splits)
+        check_distinct_ids(self.splits)
         for name in self.splits.keys() & {"all", "training"}:
             check_no_empty_class(name, self.splits[name].labels, self.class_names)
 
@@ -158,7 +158,7 @@ def check_no_empty_class(split: str, labels: NDArray[Any], class_names: Sequence
         )
 
 
-def _check_distinct_ids(splits: dict[str, ImageSet]) -> None:
+def check_distinct_ids(splits: dict[str, ImageSet]) -> None:
     """Raise InputError if an id occurs twice, within a split or across splits: no query may be in the database."""
     seen: set[str] = set()
     for name in chain.from_iterable(split.ids for split in splits.values()):

@@ -5,12 +5,12 @@ A metric that is missing is NaN here; `for_readers` says in words why. No publis
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TypeAlias
+from itertools import product
+from typing import Any, TypeAlias
 
 import pandas as pd
 
 from deephash_pipeline.reports.cells import (
-    CLASSIFIER_BASELINE,
     CellMetrics,
     cell_code_length,
     cell_metric,
@@ -19,8 +19,8 @@ from deephash_pipeline.reports.cells import (
 from deephash_pipeline.reports.paper.published import (
     FEATURE_CODE_LENGTHS,
     MAIN_CODE_LENGTHS,
+    beside_published,
     cited_map,
-    published_hand_crafted_map,
     published_map,
 )
 
@@ -86,14 +86,13 @@ def features_table(
         Frame with columns `benchmark`, `feature`, `method` (names), `code_length`, `measured`, `published`,
         `difference`.
     """
-    measured = _measured(results)
     tables = []
     for benchmark, feature in HAND_CRAFTED_FEATURES.items():
-        by_hand = {}
+        by_hand: dict[Any, float] = {}
         if benchmark in hand_crafted:
-            frame = hand_crafted[benchmark][hand_crafted[benchmark]["feature"] == feature]
-            by_hand = dict(zip(_cells_of(frame), frame["measured"], strict=True))
-        by_network = {(display_names[key[1]], key[2]): score for key, score in measured.items() if key[0] == benchmark}
+            frame = hand_crafted[benchmark].set_index(["method", "code_length"])
+            by_hand = frame.loc[frame["feature"] == feature, "measured"].to_dict()
+        by_network = scores_by_paper(results.get(benchmark, ()), display_names)
         own = features_of_benchmark(benchmark, feature, (by_hand, by_network), display_names)
         own.insert(0, "benchmark", BENCHMARKS[benchmark])
         tables.append(own)
@@ -113,15 +112,12 @@ def features_of_benchmark(
     """
     of_paper = HAND_CRAFTED_FEATURES.get(benchmark) == feature
     rows = []
-    for name, own, look_up in zip(
-        (feature, NETWORK_FEATURE), scores, (published_hand_crafted_map, published_map), strict=True
-    ):
-        for method in FEATURE_METHODS:
-            for length in FEATURE_CODE_LENGTHS:
-                printed = look_up(benchmark, method, length) if of_paper or name == NETWORK_FEATURE else None
-                published = math.nan if printed is None else printed
-                score = own.get((display_names[method], length), math.nan)
-                rows.append((name, display_names[method], length, score, published, score - published))
+    for name, own, table in zip((feature, NETWORK_FEATURE), scores, ("hand_crafted", "network"), strict=True):
+        for method, length in product(FEATURE_METHODS, FEATURE_CODE_LENGTHS):
+            compared = of_paper or name == NETWORK_FEATURE
+            published = published_map(benchmark, method, length, table) if compared else math.nan
+            score = own.get((display_names[method], length), math.nan)
+            rows.append((name, display_names[method], length, score, published, score - published))
     return pd.DataFrame(rows, columns=["feature", "method", "code_length", "measured", "published", "difference"])
 
 
@@ -146,28 +142,22 @@ def for_readers(table: pd.DataFrame) -> pd.DataFrame:
     return shown
 
 
-def _measured(results: Results) -> dict[tuple[str, str, int], float]:
+def scores_by_paper(cells: Iterable[CellMetrics], display_names: Mapping[str, str]) -> FeatureScores:
+    """Collect the mAP of the methods that have a name, as far as it was measured by the paper's protocol."""
     return {
-        (benchmark, str(cell["method"]), cell_code_length(cell)): cell_metric(cell, "mean_average_precision")
-        for benchmark, cells in results.items()
+        (display_names[cell["method"]], cell_code_length(cell)): cell_metric(cell, "mean_average_precision")
         for cell in cells
-        if cell["method"] != CLASSIFIER_BASELINE and cell_protocol(cell).name == "paper"
+        if cell["method"] in display_names and cell_protocol(cell).name == "paper"
     }
 
 
 def _table(results: Results, display_names: Mapping[str, str], cells: Iterable[tuple[str, str, int]]) -> pd.DataFrame:
-    measured = _measured(results)
+    measured = {benchmark: scores_by_paper(own, display_names) for benchmark, own in results.items()}
     rows = []
     for benchmark, method, code_length in cells:
-        score = measured.get((benchmark, method, code_length), math.nan)
-        printed = published_map(benchmark, method, code_length)
-        published = math.nan if printed is None else printed
-        cited = cited_map(benchmark, method).get(code_length, math.nan)
         name = display_names[method]
-        rows.append((BENCHMARKS[benchmark], name, code_length, score, published, score - published, cited))
+        score = measured.get(benchmark, {}).get((name, code_length), math.nan)
+        beside = beside_published(benchmark, method, code_length, score)
+        rows.append((BENCHMARKS[benchmark], name, code_length, *beside))
     columns = ["benchmark", "method", "code_length", "measured", "published", "difference", "cited"]
     return pd.DataFrame(rows, columns=columns)
-
-
-def _cells_of(frame: pd.DataFrame) -> list[tuple[str, int]]:
-    return [(str(name), int(length)) for name, length in zip(frame["method"], frame["code_length"], strict=True)]

@@ -48,11 +48,6 @@ class TrainingState:
     progress: Mapping[str, Any]
     configuration: Mapping[str, Any]
 
-    @property
-    def finished(self) -> bool:
-        """Whether nothing is left to do."""
-        return bool(self.progress["finished"])
-
 
 class CheckpointFolder:
     """The checkpoints of one training.

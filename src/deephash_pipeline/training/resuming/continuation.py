@@ -68,7 +68,7 @@ class Continuation:
         difference = first_difference(self.configuration, stored.configuration)
         if difference is None:
             self._restore(stored)
-        elif stored.finished:
+        elif stored.progress["finished"]:
             # Its result is stored elsewhere: nothing is lost. No rank may find the folder half empty.
             logger.info("%s: `%s` has changed, training starts anew", self.run.name, difference)
             any_rank(False)
