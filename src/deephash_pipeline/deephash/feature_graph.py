@@ -36,10 +36,8 @@ class FeatureGraph(nn.Module):
     def __init__(self, trunk: Trunk, statistics: Mapping[str, list[float]]) -> None:
         super().__init__()
         self.trunk: Trunk = copy.deepcopy(trunk).cpu().eval()
-        self.mean, self.deviation = (
-            torch.tensor(statistics[name], dtype=torch.float32)[:, None, None]
-            for name in ("mean", "standard_deviation")
-        )
+        self.mean = torch.tensor(statistics["mean"], dtype=torch.float32)[:, None, None]
+        self.deviation = torch.tensor(statistics["standard_deviation"], dtype=torch.float32)[:, None, None]
 
     def forward(self, images: Tensor) -> Tensor:
         """Compute z, float32 of shape (n, z_dimension)."""

@@ -87,11 +87,9 @@ class ImageInputs:
     @cached_property
     def _statistics_of_rows(self) -> tuple[Tensor, Tensor]:
         """Mean and deviation for each value in a row of pixels: long vectors take less time than three numbers."""
-        mean, deviation = (
-            torch.tensor(self.statistics[name], dtype=torch.float32, device=self.device).repeat(self.size[1])
-            for name in ("mean", "standard_deviation")
-        )
-        return mean, deviation
+        mean = torch.tensor(self.statistics["mean"], dtype=torch.float32, device=self.device)
+        deviation = torch.tensor(self.statistics["standard_deviation"], dtype=torch.float32, device=self.device)
+        return mean.repeat(self.size[1]), deviation.repeat(self.size[1])
 
     @cached_property
     def _images_on_device(self) -> Tensor | None:

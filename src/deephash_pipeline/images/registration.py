@@ -250,9 +250,8 @@ def _laid(one: Picture, other: Picture, motion: _Motion) -> _Laid:
     covered = overlap > LEAST_OVERLAP * min(one.mask.sum(), inside.sum())
     correlation = np.where(covered, products / np.sqrt(np.maximum(power, least) * np.maximum(other_power, least)), -1)
     place = np.unravel_index(np.argmax(correlation), size)
-    down, right = (
-        int(at) - (whole if at >= side else 0) for at, whole, side in zip(place, size, here.shape, strict=True)
-    )
+    down = int(place[0]) - (size[0] if place[0] >= here.shape[0] else 0)
+    right = int(place[1]) - (size[1] if place[1] >= here.shape[1] else 0)
     return _Laid(float(correlation[place]), motion, down, right)
 
 

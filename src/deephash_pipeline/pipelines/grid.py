@@ -24,6 +24,8 @@ FINE_TUNINGS = ("deephash", "deephash_faithful")
 DEEP_RIVALS = tuple(loss for loss in LOSSES if loss != "exponentiated")
 """Losses of others on the same network, from the same start."""
 
+OWN_TRUNK = (RANDOM_START, *FINE_TUNINGS, *DEEP_RIVALS)
+"""Methods that train a trunk of their own."""
 TUNED_METHODS = (*FINE_TUNINGS, *DEEP_RIVALS)
 """Methods whose parameters are searched, by equal budgets."""
 

@@ -12,6 +12,7 @@ import plotly.graph_objects as go
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
+from deephash_pipeline.common.parameters import Parameters
 from deephash_pipeline.common.templates import render
 from deephash_pipeline.reports.paper.published import CITED_HEADING, CITED_NOTE, FEATURE_CODE_LENGTHS, MAIN_CODE_LENGTHS
 from deephash_pipeline.reports.tables import ByProtocol, citations
@@ -81,6 +82,18 @@ class Report:
     gallery: str = ""
     made_with: Mapping[str, str] = field(default_factory=dict)
     notes: Sequence[str] = ()
+
+
+class ReportingParameters(Parameters):
+    """What to show.
+
+    Attributes:
+        notes: paragraphs of the page, such as where the images come from.
+        written: time of writing and seconds of the run until then, label to text; the run fills it in.
+    """
+
+    notes: tuple[str, ...] = ()
+    written: Mapping[str, str] = {}
 
 
 def render_report(title: str, report: Report) -> str:

@@ -11,13 +11,12 @@ from deephash_pipeline.common.cell import SHOWN_CODE_LENGTH, Cell
 from deephash_pipeline.deephash.experiment import Experiment
 from deephash_pipeline.deephash.training_set import LabelledImages, TrainingSet
 from deephash_pipeline.pipelines.grid import METHOD_GROUPS
-from deephash_pipeline.pipelines.shared.reporting import ReportingParameters
 from deephash_pipeline.pipelines.shared.searching import Sets, searched, searched_images
 from deephash_pipeline.provenance import Origin
 from deephash_pipeline.reports.cells import cell_protocol
 from deephash_pipeline.reports.figures import figure_map_by_code_length, figure_precision_recall
 from deephash_pipeline.reports.gallery import CodedImages, retrieval_gallery
-from deephash_pipeline.reports.page import Report, render_report
+from deephash_pipeline.reports.page import Report, ReportingParameters, render_report
 from deephash_pipeline.reports.tables import (
     by_other_protocols,
     comparison_table,

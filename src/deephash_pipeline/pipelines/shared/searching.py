@@ -23,6 +23,7 @@ class Sets(NamedTuple):
 
 
 LABEL_SETS = Bundle(Sets, ("query_labels", "training_labels", "validation_labels"))
+Z_SETS = Bundle(Sets, ("query_z", "training_z", "validation_z"))
 
 
 class Database(NamedTuple):
