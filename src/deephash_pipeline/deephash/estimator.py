@@ -202,11 +202,10 @@ class DeepHash(BaseEstimator, ImageHasher):  # type: ignore[misc]
         if len(array) != len(numbers):
             raise InputError(f"{len(array)} images but {len(numbers)} labels: pass one class for each image")
         held_out = np.zeros(len(array), bool)
-        groups = (
-            [numbers == number for number in range(len(names))] if numbers.ndim == 1 else [np.ones(len(array), bool)]
-        )
-        for number, group in enumerate(groups):
-            rows = np.flatnonzero(group)
+        # Images with several labels are drawn as if all were of one class.
+        classes = numbers if numbers.ndim == 1 else np.zeros(len(array), np.int64)
+        for number in np.unique(classes).tolist():
+            rows = np.flatnonzero(classes == number)
             seed = derive_seed(self.random_state, f"validation images, class {number}")
             held_out[np.random.default_rng(seed).permutation(rows)[: len(rows) // HELD_OUT]] = True
         array, validation = array[~held_out], LabelledImages(array[held_out], numbers[held_out])

@@ -93,14 +93,12 @@ def read_label_list(path: Path, class_names: Sequence[str] | None = None) -> tup
         [('a.jpg', ['sea', 'sun']), ('b.jpg', ['sky'])]
     """
     try:
-        lines = [
-            (number, line.strip()) for number, line in enumerate(path.read_text("utf-8-sig").splitlines(), start=1)
-        ]
+        text = path.read_text("utf-8-sig")
     except FileNotFoundError as error:
         raise InputError(f"{path} is missing: put the list there, one line `path 0 1 0 ...` an image.") from error
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path} cannot be read as text ({error}): save it again, as UTF-8.") from error
-    lines = [(number, line) for number, line in lines if line]
+    lines = [(number, line.strip()) for number, line in enumerate(text.splitlines(), start=1) if line.strip()]
     if not lines:
         raise InputError(f"{path} is empty: write one line `path 0 1 0 ...` an image.")
     names = list(map(str, range(len(lines[0][1].split()) - 1))) if class_names is None else class_names
