@@ -88,10 +88,7 @@ def figure_map_by_code_length(
 
 
 def figure_precision_recall(
-    curves: pd.DataFrame,
-    display_names: Mapping[str, str],
-    groups: Mapping[str, Collection[str]],
-    code_length: int = 32,
+    curves: pd.DataFrame, display_names: Mapping[str, str], groups: Mapping[str, Collection[str]], code_length: int = 32
 ) -> go.Figure:
     """Precision against recall as the Hamming radius grows, at one code length (the paper's figure at 32 bits).
 

@@ -49,11 +49,7 @@ ROWS, COLUMNS = 8, 10
 
 
 def retrieval_gallery(
-    queries: CodedImages,
-    database: CodedImages,
-    class_names: list[str],
-    code_length: int,
-    seed: int = 0,
+    queries: CodedImages, database: CodedImages, class_names: list[str], code_length: int, seed: int = 0
 ) -> str:
     """Show queries of different classes, each beside its nearest database images by Hamming distance.
 

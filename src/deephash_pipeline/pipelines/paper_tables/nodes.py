@@ -7,12 +7,7 @@ import pandas as pd
 
 from deephash_pipeline.pipelines.grid import CLASSIFIER_BASELINE, CODE_LENGTHS, PAPER_METHODS
 from deephash_pipeline.reports.paper.pages import compared_page
-from deephash_pipeline.reports.paper.tables import (
-    all_methods_table,
-    code_lengths_table,
-    features_table,
-    for_readers,
-)
+from deephash_pipeline.reports.paper.tables import all_methods_table, code_lengths_table, features_table, for_readers
 from deephash_pipeline.reports.stored_tables import (
     classifier_baselines_table,
     with_classifier_baselines,

@@ -17,8 +17,5 @@ def create_pipeline() -> Pipeline:
     """
     inputs = (Z_SETS, LABEL_SETS, "params:protocol")
     return Pipeline(
-        [
-            node(measure_z, inputs, "z_reference"),
-            node(measure_pq, [*inputs, "params:experiment"], "pq_reference"),
-        ]
+        [node(measure_z, inputs, "z_reference"), node(measure_pq, [*inputs, "params:experiment"], "pq_reference")]
     )

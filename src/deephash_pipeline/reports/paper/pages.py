@@ -6,13 +6,7 @@ import pandas as pd
 
 from deephash_pipeline.reports.cells import CellMetrics, cell_code_length, cell_metric, classifier_baseline_cell
 from deephash_pipeline.reports.paper.published import CITED_HEADING, CITED_NOTE, MAIN_CODE_LENGTHS
-from deephash_pipeline.reports.paper.tables import (
-    BENCHMARKS,
-    NOT_PRINTED,
-    NOT_RUN,
-    Results,
-    for_readers,
-)
+from deephash_pipeline.reports.paper.tables import BENCHMARKS, NOT_PRINTED, NOT_RUN, Results, for_readers
 from deephash_pipeline.reports.tables import citations
 
 PAPER_SIZES = {

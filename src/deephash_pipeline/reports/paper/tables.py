@@ -10,12 +10,7 @@ from typing import Any, TypeAlias
 
 import pandas as pd
 
-from deephash_pipeline.reports.cells import (
-    CellMetrics,
-    cell_code_length,
-    cell_metric,
-    cell_protocol,
-)
+from deephash_pipeline.reports.cells import CellMetrics, cell_code_length, cell_metric, cell_protocol
 from deephash_pipeline.reports.paper.published import (
     FEATURE_CODE_LENGTHS,
     MAIN_CODE_LENGTHS,
