@@ -167,8 +167,10 @@ def run_trial(job: TrialJob, values: dict[str, float], earlier: Sequence[FrozenT
     parameters = job.shortened(values)
     watch = Watch(_trial_among(earlier, values, job, parameters.training.epochs), job.score)
     state: Literal["complete", "pruned", "failed"] = "complete"
+    # Its epochs are already those of a trial.
+    experiment = job.run.experiment.model_copy(update={"effort": 1.0})
     try:
-        fine_tune(job.training_set, parameters, _of_a_trial(job.run), job.start, watch)
+        fine_tune(job.training_set, parameters, Run(experiment, job.run.cell), job.start, watch)
     except Pruned:
         state = "pruned"
     except TrainingDiverged:
@@ -185,9 +187,3 @@ def _trial_among(earlier: Sequence[FrozenTrial], values: dict[str, float], job: 
     study.add_trials(earlier)
     study.enqueue_trial(values)
     return study.ask({**search_space(job.method, tuning)})
-
-
-def _of_a_trial(run: Run) -> Run:
-    # Its epochs are already those of a trial.
-    experiment = run.experiment.model_copy(update={"effort": 1.0})
-    return Run(experiment, run.cell)

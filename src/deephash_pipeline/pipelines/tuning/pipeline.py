@@ -3,9 +3,15 @@
 from kedro.pipeline import Pipeline
 
 from deephash_pipeline.common.cell import SHOWN_CODE_LENGTH
-from deephash_pipeline.pipelines.grid import PRE_TRAINING, TUNED_METHODS, cells
-from deephash_pipeline.pipelines.shared.bundles import Bundle, node, of_cell
-from deephash_pipeline.pipelines.shared.inputs import PRE_TRAINED, TRAINING_SET, TRIAL_RUN, VALIDATION_SET
+from deephash_pipeline.pipelines.grid import TUNED_METHODS, cells
+from deephash_pipeline.pipelines.shared.bundles import Bundle, node
+from deephash_pipeline.pipelines.shared.inputs import (
+    PRE_TRAINED,
+    TRAINING_SET,
+    TRIAL_RUN,
+    VALIDATION_SET,
+    of_trained_cell,
+)
 from deephash_pipeline.pipelines.tuning.nodes import search_parameters
 from deephash_pipeline.tuning.trial import TrialJob
 
@@ -21,14 +27,5 @@ def create_pipeline() -> Pipeline:
             -> <cell>.trials
     """
     template = Pipeline([node(search_parameters, [JOB, "params:protocol", "study"], "trials", "search")])
-    return Pipeline(
-        [
-            of_cell(
-                template,
-                cell,
-                {"initial_hash_layer": f"{cell.of_method(PRE_TRAINING).namespace}.hash_layer"},
-                {"params:fine_tuning": f"params:fine_tuning.{cell.method}"},
-            )
-            for cell in cells(*TUNED_METHODS, code_lengths=[SHOWN_CODE_LENGTH])
-        ]
-    )
+    grid = cells(*TUNED_METHODS, code_lengths=[SHOWN_CODE_LENGTH])
+    return Pipeline([of_trained_cell(template, cell) for cell in grid])

@@ -4,13 +4,20 @@ A metric that is missing is NaN here; `for_readers` says in words why. No publis
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import product
 from typing import Any, TypeAlias
 
 import pandas as pd
 
-from deephash_pipeline.reports.cells import CellMetrics, cell_code_length, cell_metric, cell_protocol
+from deephash_pipeline.reports.cells import (
+    CLASSIFIER_BASELINE,
+    CellMetrics,
+    cell_code_length,
+    cell_metric,
+    cell_protocol,
+    classifier_baseline_cell,
+)
 from deephash_pipeline.reports.paper.published import (
     FEATURE_CODE_LENGTHS,
     MAIN_CODE_LENGTHS,
@@ -31,6 +38,9 @@ FEATURE_METHODS = ("lsh", "itq", "bre", "mlh", "ksh", "deephash_pretrained")
 NOT_RUN = "not run"
 NOT_PRINTED = "\N{EN DASH}"
 
+_KEYS = ["benchmark", "feature", "method", "code_length"]
+_BASELINE_METRICS = ["code_length", "mean_average_precision", "queries", "database_size", "chance_level"]
+
 FeatureScores: TypeAlias = Mapping[tuple[str, int], float]
 """Name of a method and code length -> mAP."""
 
@@ -48,23 +58,12 @@ def all_methods_table(results: Results, display_names: Mapping[str, str]) -> pd.
     Returns:
         Frame with columns `benchmark`, `method` (names), `code_length`, `measured`, `published`, `difference`, `cited`.
     """
-    return _table(
-        results,
-        display_names,
-        (
-            (benchmark, method, code_length)
-            for benchmark in BENCHMARKS
-            for method in display_names
-            for code_length in sorted({*MAIN_CODE_LENGTHS, *cited_map(benchmark, method)})
-        ),
-    )
+    return _table(results, display_names, lambda *cited: sorted({*MAIN_CODE_LENGTHS, *cited_map(*cited)}))
 
 
-def code_lengths_table(results: Results, display_names: Mapping[str, str], code_lengths: Iterable[int]) -> pd.DataFrame:
+def code_lengths_table(results: Results, display_names: Mapping[str, str], code_lengths: Sequence[int]) -> pd.DataFrame:
     """Points of the figure 'mAP against bits', as `all_methods_table` but without `cited`."""
-    lengths = list(code_lengths)
-    rows = ((benchmark, method, length) for benchmark in BENCHMARKS for method in display_names for length in lengths)
-    return _table(results, display_names, rows).drop(columns="cited")
+    return _table(results, display_names, lambda *_: code_lengths).drop(columns="cited")
 
 
 def features_table(
@@ -146,13 +145,78 @@ def scores_by_paper(cells: Iterable[CellMetrics], display_names: Mapping[str, st
     }
 
 
-def _table(results: Results, display_names: Mapping[str, str], cells: Iterable[tuple[str, str, int]]) -> pd.DataFrame:
+def _table(
+    results: Results, display_names: Mapping[str, str], code_lengths: Callable[[str, str], Sequence[int]]
+) -> pd.DataFrame:
+    """Lay out all benchmarks and methods, each at the code lengths that it has."""
     measured = {benchmark: scores_by_paper(own, display_names) for benchmark, own in results.items()}
     rows = []
-    for benchmark, method, code_length in cells:
-        name = display_names[method]
-        score = measured.get(benchmark, {}).get((name, code_length), math.nan)
-        beside = beside_published(benchmark, method, code_length, score)
-        rows.append((BENCHMARKS[benchmark], name, code_length, *beside))
+    for benchmark, (method, name) in product(BENCHMARKS, display_names.items()):
+        for code_length in code_lengths(benchmark, method):
+            score = measured.get(benchmark, {}).get((name, code_length), math.nan)
+            beside = beside_published(benchmark, method, code_length, score)
+            rows.append((BENCHMARKS[benchmark], name, code_length, *beside))
     columns = ["benchmark", "method", "code_length", "measured", "published", "difference", "cited"]
     return pd.DataFrame(rows, columns=columns)
+
+
+def with_stored_metrics(table: pd.DataFrame, stored: pd.DataFrame) -> pd.DataFrame:
+    """Fill what a table lacks from the table that it replaces.
+
+    Rows that the table no longer has, of a method under another name for example, are left out.
+
+    Args:
+        table: the new one, with NaN where nothing was measured.
+        stored: the former one as read from its CSV, with words there.
+
+    Example:
+        >>> import math
+        >>> table = pd.DataFrame({"method": ["ITQ", "KSH"], "code_length": 12, "measured": [math.nan, 0.6]})
+        >>> stored = pd.DataFrame({"method": ["ITQ", "KSH"], "code_length": 12, "measured": ["0.3446", "0.5"]})
+        >>> with_stored_metrics(table, stored)["measured"].tolist()
+        [0.3446, 0.6]
+    """
+    keys = [name for name in _KEYS if name in table]
+    former = stored.set_index(keys)[["measured"]].apply(pd.to_numeric, errors="coerce")
+    filled = table.set_index(keys)
+    filled[["measured"]] = filled[["measured"]].fillna(former)
+    if "difference" in filled:
+        filled["difference"] = filled["measured"] - filled["published"]
+    return filled.reset_index()[list(table)]
+
+
+def classifier_baselines_table(results: Results, stored: pd.DataFrame | None = None) -> pd.DataFrame:
+    """Give each benchmark's 1-of-C code, whose metrics say on what was measured there: from its run, else as stored.
+
+    Args:
+        results: metrics of the cells that were run.
+        stored: the former table.
+
+    Returns:
+        Frame with columns `benchmark` (key), `method` and `_BASELINE_METRICS`.
+    """
+    cells = {} if stored is None else {str(row["benchmark"]): row for row in _records(stored)}
+    measured = {benchmark: classifier_baseline_cell(of_benchmark) for benchmark, of_benchmark in results.items()}
+    cells.update((benchmark, cell) for benchmark, cell in measured.items() if cell is not None)
+    rows = [{**cell, "benchmark": benchmark} for benchmark, cell in sorted(cells.items())]
+    return pd.DataFrame(rows, columns=["benchmark", "method", *_BASELINE_METRICS]).convert_dtypes()
+
+
+def with_classifier_baselines(results: Results, table: pd.DataFrame) -> dict[str, list[CellMetrics]]:
+    """Give every benchmark the 1-of-C code of the table in place of its own.
+
+    Args:
+        results: metrics of the cells that were run.
+        table: table of `classifier_baselines_table`.
+    """
+    cells = {
+        benchmark: [cell for cell in of_benchmark if cell["method"] != CLASSIFIER_BASELINE]
+        for benchmark, of_benchmark in results.items()
+    }
+    for row in _records(table):
+        cells.setdefault(str(row["benchmark"]), []).append(row)
+    return cells
+
+
+def _records(table: pd.DataFrame) -> list[CellMetrics]:
+    return [{str(name): value for name, value in row.items() if pd.notna(value)} for row in table.to_dict("records")]
