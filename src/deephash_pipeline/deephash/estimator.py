@@ -137,11 +137,9 @@ class DeepHash(BaseEstimator, ImageHasher):  # type: ignore[misc]
             images = list(images)
         network = usual_network(images) if self.network == "auto" else self.network
         learned = {"pretrained": True, "frozen": True} if network != self.network and network not in NETWORKS else {}
-        settings = {"seed": self.random_state, "device": self.device, "effort": self.effort}
+        settings = {"seed": self.random_state, "device": self.device, "effort": self.effort, "trunk": learned}
         try:
-            experiment = Experiment.model_validate(
-                {"benchmark": "images", "network": network, "trunk": learned, **settings}
-            )
+            experiment = Experiment.model_validate({"benchmark": "images", "network": network, **settings})
         except ValidationError as error:
             raise InputError(f"DeepHash: {faults_in_one_line(error)}") from error
         check_code_length(self.code_length)

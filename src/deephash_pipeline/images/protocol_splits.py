@@ -41,11 +41,10 @@ def split_by_protocol(
         deephash_pipeline.common.errors.InputError: protocol held_out searches validation images, ...
     """
     _check_parameters(parameters, protocol)
-    splits = (
-        _drawn_from_all(collection, seed, protocol)
-        if protocol.pooled
-        else split_collection(collection, parameters, seed)
-    )
+    if protocol.pooled:
+        splits = _drawn_from_all(collection, seed, protocol)
+    else:
+        splits = split_collection(collection, parameters, seed)
     for name, size in protocol.sizes.items():
         if len(splits[name]) != size:
             raise InputError(

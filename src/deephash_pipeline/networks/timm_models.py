@@ -80,7 +80,7 @@ def build(network: str, image_shape: Shape, pretrained: bool) -> Headless:
             replace(model, place, DroppedSamples(layer.drop_prob))
     heads = configuration.classifier or ()
     heads = (heads,) if isinstance(heads, str) else heads
-    return Headless(model, {f"{head}.{part}" for head in heads for part in ("weight", "bias")})
+    return model, {f"{head}.{part}" for head in heads for part in ("weight", "bias")}
 
 
 def renamed(state: dict[str, Tensor], own: dict[str, Tensor]) -> dict[str, Tensor]:

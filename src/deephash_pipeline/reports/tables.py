@@ -123,10 +123,7 @@ def metrics_table(metrics: Iterable[CellMetrics], display_names: Mapping[str, st
         InputError: no cells, a repeated cell or an unnamed method.
     """
     given = list(metrics)
-    cells = grid_cells(given, display_names)
-    baseline = classifier_baseline_cell(given)
-    if baseline is not None:
-        cells.append(baseline)
+    cells = [*grid_cells(given, display_names), *(cell for cell in given if cell["method"] == CLASSIFIER_BASELINE)]
     optional = {*_GRADED, *_BESIDE}
     names = [name for name in _METRICS if name not in optional or any(name in cell for cell in cells)]
     return pd.DataFrame.from_records(

@@ -52,7 +52,8 @@ class ListSource(SplitImages):
             ...     source.read(Path(folder)).splits["all"].labels
             array([[1, 1]], dtype=uint8)
         """
-        names: Sequence[str] | None = _class_names(folder, self.class_names)
+        given = self.class_names
+        names: Sequence[str] | None = _names_in(folder / given) if isinstance(given, str) else given
         found: dict[str, Rows] = {}
         for split, file in self.splits.items():
             rows, names = read_label_list(folder / file, names)
@@ -115,10 +116,7 @@ def read_label_list(path: Path, class_names: Sequence[str] | None = None) -> tup
     return rows, names
 
 
-def _class_names(root: Path, class_names: Sequence[str] | str | None) -> list[str] | None:
-    if not isinstance(class_names, str):
-        return None if class_names is None else list(class_names)
-    path = root / class_names
+def _names_in(path: Path) -> list[str]:
     try:
         return [line.strip() for line in path.read_text("utf-8-sig").splitlines() if line.strip()]
     except (OSError, UnicodeDecodeError) as error:

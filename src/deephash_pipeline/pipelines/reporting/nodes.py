@@ -1,6 +1,5 @@
 """Tables, figures, gallery and page out of the cells' metrics."""
 
-import itertools
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -29,8 +28,6 @@ from deephash_pipeline.retrieval.protocols import require_protocol
 
 Metrics = dict[str, Any]
 
-NOT_RECORDED = "not recorded"
-
 
 def tabulate_metrics(
     metrics: list[Metrics],
@@ -55,7 +52,7 @@ def tabulate_metrics(
     own = {(cell["method"], cell["code_length"]) for cell in metrics}
     of_own = [cell for cell in unseen.values() if (cell["method"], cell["code_length"]) in own]
     return (
-        map_table(metrics, names, list(itertools.chain(*references.values()))).reset_index(),
+        map_table(metrics, names, [cell for cells in references.values() for cell in cells]).reset_index(),
         metrics_table(metrics, names),
         comparison_table(metrics, experiment.benchmark, names),
         protocols_table(metrics, of_own),
@@ -145,7 +142,7 @@ def write_report(
     protocol = cell_protocol(metrics[0])
     summary = {
         "Benchmark": experiment.benchmark,
-        "Network": made_with.get("Network", NOT_RECORDED),
+        "Network": made_with.get("Network", "not recorded"),
         "Queries": f"{metrics[0]['queries']:,}",
         "Database": f"{metrics[0]['database_size']:,} images",
         "Protocol": protocol.name,

@@ -158,9 +158,8 @@ def first_difference(configuration: Mapping[str, Any], stored: Mapping[str, Any]
         'epochs'
     """
     for name in sorted(configuration.keys() | stored.keys()):
-        if name not in configuration or name not in stored:
-            return name
-        if _text(configuration[name], sort_keys=True) != _text(stored[name], sort_keys=True):
+        known = [_text(given[name], sort_keys=True) for given in (configuration, stored) if name in given]
+        if known.count(known[0]) < 2:
             return name
     return None
 
