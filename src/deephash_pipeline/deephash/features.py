@@ -30,8 +30,6 @@ FEATURES = "features"
 DECODED_AT_A_TIME = 64
 IMAGES_AT_A_TIME = 4
 """More leave the caches of a processor."""
-OPSET = 18
-EXAMPLES = 2
 
 
 class ExtractedFeatures(NamedTuple):
@@ -242,7 +240,7 @@ def trace(graph: nn.Module, image_shape: tuple[int, ...], file: Path | IO[bytes]
     Raises:
         InputError: a layer has no form there.
     """
-    examples = torch.zeros((EXAMPLES, *image_shape), dtype=torch.uint8)
+    examples = torch.zeros((2, *image_shape), dtype=torch.uint8)
     try:
         with warnings.catch_warnings(), torch.no_grad():
             # That shapes are constants is meant; and PyTorch's other exporter takes ten to fifty times as long.
@@ -252,7 +250,7 @@ def trace(graph: nn.Module, image_shape: tuple[int, ...], file: Path | IO[bytes]
                 (examples,),
                 str(file) if isinstance(file, Path) else file,  # type: ignore[arg-type]
                 dynamo=False,
-                opset_version=OPSET,
+                opset_version=18,
                 input_names=[IMAGES],
                 output_names=[output],
                 dynamic_axes={IMAGES: {0: "n"}, output: {0: "n"}},
