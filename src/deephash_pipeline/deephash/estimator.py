@@ -33,6 +33,7 @@ from deephash_pipeline.losses import LOSS_PARAMETERS
 from deephash_pipeline.networks import NETWORKS, HashLayerParameters, usual_input
 from deephash_pipeline.retrieval import count_distances, mean_average_precision, pack_bits
 from deephash_pipeline.retrieval.codes import check_code_length
+from deephash_pipeline.retrieval.labels import share_a_label
 from deephash_pipeline.training import CheckpointFolder, TrainingParameters
 
 logger = logging.getLogger(__name__)
@@ -136,11 +137,9 @@ class DeepHash(BaseEstimator, ImageHasher):  # type: ignore[misc]
             images = list(images)
         network = usual_network(images) if self.network == "auto" else self.network
         learned = {"pretrained": True, "frozen": True} if network != self.network and network not in NETWORKS else {}
-        settings = {"seed": self.random_state, "device": self.device, "effort": self.effort}
+        settings = {"seed": self.random_state, "device": self.device, "effort": self.effort, "trunk": learned}
         try:
-            experiment = Experiment.model_validate(
-                {"benchmark": "images", "network": network, "trunk": learned, **settings}
-            )
+            experiment = Experiment.model_validate({"benchmark": "images", "network": network, **settings})
         except ValidationError as error:
             raise InputError(f"DeepHash: {faults_in_one_line(error)}") from error
         check_code_length(self.code_length)
@@ -177,11 +176,7 @@ class DeepHash(BaseEstimator, ImageHasher):  # type: ignore[misc]
             return
         found = count_distances(self.encode(queries.images), queries.labels, codes, database.labels, self.code_length)
         self.validation_map_ = mean_average_precision(found)
-        of_queries, of_database = (
-            some.labels if some.labels.ndim == 2 else np.eye(int(database.labels.max()) + 1)[some.labels]
-            for some in (queries, database)
-        )
-        self.validation_chance_ = float(np.mean(of_queries.astype(np.float32) @ of_database.T.astype(np.float32) > 0))
+        self.validation_chance_ = float(np.mean(share_a_label(queries.labels, database.labels)))
         little = self.validation_map_ - self.validation_chance_ < LITTLE * (1 - self.validation_chance_)
         logger.log(
             logging.WARNING if little else logging.INFO,
@@ -205,11 +200,10 @@ class DeepHash(BaseEstimator, ImageHasher):  # type: ignore[misc]
         if len(array) != len(numbers):
             raise InputError(f"{len(array)} images but {len(numbers)} labels: pass one class for each image")
         held_out = np.zeros(len(array), bool)
-        groups = (
-            [numbers == number for number in range(len(names))] if numbers.ndim == 1 else [np.ones(len(array), bool)]
-        )
-        for number, group in enumerate(groups):
-            rows = np.flatnonzero(group)
+        # Images with several labels are drawn as if all were of one class.
+        classes = numbers if numbers.ndim == 1 else np.zeros(len(array), np.int64)
+        for number in np.unique(classes).tolist():
+            rows = np.flatnonzero(classes == number)
             seed = derive_seed(self.random_state, f"validation images, class {number}")
             held_out[np.random.default_rng(seed).permutation(rows)[: len(rows) // HELD_OUT]] = True
         array, validation = array[~held_out], LabelledImages(array[held_out], numbers[held_out])

@@ -6,16 +6,17 @@ from typing import Any, ClassVar, Self
 
 import pandas as pd
 import torch
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from deephash_pipeline.common.cell import Cell, seed_of_replicate
 from deephash_pipeline.common.devices import resolve_device
+from deephash_pipeline.common.parameters import Parameters
 from deephash_pipeline.networks import NETWORKS, Trunk, TrunkParameters, build_trunk, require_network, usual_input
 from deephash_pipeline.networks.layers import Shape
 from deephash_pipeline.training import CheckpointFolder, TrainingParameters, TrainingRun
 
 
-class Experiment(BaseModel):
+class Experiment(Parameters):
     """The common parameters.
 
     Attributes:
@@ -32,8 +33,6 @@ class Experiment(BaseModel):
     >>> quick.training(TrainingParameters(epochs=30, batch_size=64, learning_rate=0.05)).epochs
     3
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     benchmark: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$")
     network: str
@@ -81,15 +80,13 @@ class Experiment(BaseModel):
         return parameters.model_copy(update={"epochs": epochs, "learning_rate": parameters.learning_rate / 2})
 
 
-class StageParameters(BaseModel):
+class StageParameters(Parameters):
     """What the parameters of every stage that trains have.
 
     Example:
         >>> StageParameters(training=TrainingParameters(epochs=3, batch_size=8, learning_rate=0.1)).training.epochs
         3
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     training: TrainingParameters
 
@@ -103,6 +100,16 @@ class StageRun:
     """
 
     experiment: Experiment
+
+    @property
+    def name(self) -> str:
+        """In progress and errors."""
+        raise NotImplementedError
+
+    @property
+    def checkpoints(self) -> CheckpointFolder | None:
+        """Folder where it saves and looks for checkpoints; None for nowhere."""
+        raise NotImplementedError
 
     @property
     def device(self) -> torch.device:
@@ -127,6 +134,24 @@ class StageRun:
         named = pd.json_normalize(described).to_dict("records")[0]
         return {"network": self.experiment.network, **{str(name): value for name, value in named.items()}}
 
+    def engine_run(
+        self, parameters: StageParameters, seed: int, after_epoch: Callable[[], dict[str, float]] | None = None
+    ) -> TrainingRun:
+        """Describe it to the training engine.
+
+        Example:
+            >>> experiment = Experiment(benchmark="digits", network="lenet", seed=42)
+            >>> parameters = StageParameters(training=TrainingParameters(epochs=30, batch_size=64, learning_rate=0.05))
+            >>> Run(experiment, Cell(method="deephash", code_length=48)).engine_run(parameters, seed=7).name
+            'deephash.b48'
+        """
+        configuration = self.configuration(parameters)
+        return TrainingRun(self.name, seed, self.device, after_epoch, self.checkpoints, configuration)
+
+    def history(self, rows: Any, stage: str) -> pd.DataFrame:
+        """Make a table of what a training has told of its epochs, each row with what was trained."""
+        return pd.DataFrame(rows).assign(method=None, code_length=None, stage=stage)
+
 
 @dataclass(frozen=True)
 class ClassifierRun(StageRun):
@@ -143,7 +168,6 @@ class ClassifierRun(StageRun):
 
     checkpoints: CheckpointFolder | None = None
     name: ClassVar[str] = "cnn_pretraining"
-    """In progress and errors."""
 
     @classmethod
     def of_replicate(cls, experiment: Experiment, cell: Cell, checkpoints: CheckpointFolder | None = None) -> Self:
@@ -186,43 +210,16 @@ class Run(StageRun):
         """
         return cls(experiment.of_replicate(cell.replicate), cell, checkpoints)
 
+    def history(self, rows: Any, stage: str) -> pd.DataFrame:
+        """Name the cell too."""
+        return super().history(rows, stage).assign(method=self.cell.method, code_length=self.cell.code_length)
+
     @property
     def name(self) -> str:
-        """In progress and errors."""
+        """Name of the cell, in progress and errors."""
         return self.cell.namespace
 
     @property
     def code_length(self) -> int:
         """Bits of the codes."""
         return self.cell.bits
-
-
-def engine_run(
-    run: ClassifierRun | Run,
-    parameters: StageParameters,
-    seed: int,
-    after_epoch: Callable[[], dict[str, float]] | None = None,
-) -> TrainingRun:
-    """Describe a run to the training engine.
-
-    Example:
-        >>> run = Run(Experiment(benchmark="digits", network="lenet", seed=42), Cell(method="deephash", code_length=48))
-        >>> parameters = StageParameters(training=TrainingParameters(epochs=30, batch_size=64, learning_rate=0.05))
-        >>> engine_run(run, parameters, seed=7).name
-        'deephash.b48'
-    """
-    return TrainingRun(
-        run.name,
-        seed,
-        run.device,
-        after_epoch=after_epoch,
-        checkpoints=run.checkpoints,
-        configuration=run.configuration(parameters),
-    )
-
-
-def history_of(run: ClassifierRun | Run, rows: Any, stage: str) -> pd.DataFrame:
-    """Make a table of what a training has told of its epochs, each row with what was trained."""
-    cell = run.cell if isinstance(run, Run) else None
-    named: dict[str, Any] = {"method": cell and cell.method, "code_length": cell and cell.code_length, "stage": stage}
-    return pd.DataFrame(rows).assign(**named)

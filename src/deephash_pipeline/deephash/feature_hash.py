@@ -83,11 +83,7 @@ class FeatureHash(BaseEstimator, ImageHasher):  # type: ignore[misc]
         if self.network in NETWORKS:
             raise InputError(f"there are no pretrained weights of `{self.network}`: take a network such as resnet18")
         extractor = FeatureExtractor.pretrained(
-            self.network,
-            weights=self.weights,
-            image_size=self.image_size,
-            device=self.device,
-            runtime=self.runtime,
+            self.network, weights=self.weights, image_size=self.image_size, device=self.device, runtime=self.runtime
         )
         z = extractor.features(images)
         if not len(z):

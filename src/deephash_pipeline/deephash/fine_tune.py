@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from deephash_pipeline.common.cell import Cell
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.randomness import derive_seed
-from deephash_pipeline.deephash.experiment import Run, StageParameters, engine_run, history_of
+from deephash_pipeline.deephash.experiment import Run, StageParameters
 from deephash_pipeline.deephash.hasher import ImageHasher
 from deephash_pipeline.deephash.initialise import hash_layer_encoder
 from deephash_pipeline.deephash.pretrain import extract_features
@@ -81,22 +81,14 @@ class FineTuningParameters(StageParameters):
         return {"name": "exponentiated", **loss} if isinstance(loss, Mapping) else loss
 
     @model_validator(mode="after")
-    def _a_divided_hash_layer_is_random(self) -> Self:
+    def _the_blocks_fit_each_other(self) -> Self:
         if self.hash_layer.features_per_bit and self.initial_hash_layer != "random":
             raise ValueError("a hash layer with `features_per_bit` needs `initial_hash_layer: random`")
-        return self
-
-    @model_validator(mode="after")
-    def _the_loss_can_do_without_the_first_bits(self) -> Self:
         loss = LOSSES[self.loss.name]
         more_than_u = loss.classification_head or loss.reads_features or issubclass(loss, LearnsCodes)
         if self.similarity.share and more_than_u:
             raise ValueError(f"`similarity` divides u, and `{self.loss.name}` is no loss of u alone: leave it out")
-        return self
-
-    @model_validator(mode="after")
-    def _views_differ(self) -> Self:
-        if LOSSES[self.loss.name].views > 1 and not self.augmentation.moves:
+        if loss.views > 1 and not self.augmentation.moves:
             raise ValueError(
                 f"{self.loss.name} compares views of an image, which are alike without augmentation: set "
                 "`shift_pixels`, `rotation_degrees`, `scale_range` or `horizontal_flip` of `augmentation`"
@@ -192,11 +184,11 @@ def fine_tune(
         objective,
         LabelledInputs(inputs, training_set.labels),
         run.experiment.training(parameters.training),
-        engine_run(run, parameters, seed_of(run), measured),
+        run.engine_run(parameters, seed_of(run), measured),
     )
     network.cpu()
     hasher = ImageHasher.assemble(trunk.cpu(), hash_layer_encoder(network.hash_layer), training_set, run)
-    return FineTuned(hasher, history_of(run, history, "fine_tuning"))
+    return FineTuned(hasher, run.history(history, "fine_tuning"))
 
 
 def warn_if_collapsed(codes: NDArray[np.uint8], hasher: ImageHasher) -> None:

@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import numpy as np
 import safetensors
@@ -19,7 +19,9 @@ from torch import Tensor
 from deephash_pipeline.common.devices import resolve_device
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.stores import replacing
+from deephash_pipeline.deephash.experiment import Run
 from deephash_pipeline.deephash.features import FeatureExtractor, require_device
+from deephash_pipeline.deephash.training_set import TrainingSet
 from deephash_pipeline.hashers import BaseHasher, HasherDescription
 from deephash_pipeline.hashers.base import EncodedPixels
 from deephash_pipeline.hashing import ENCODERS, Encoder, load_encoder
@@ -27,10 +29,6 @@ from deephash_pipeline.images.batches import Images
 from deephash_pipeline.networks import Trunk, TrunkParameters, build_trunk
 from deephash_pipeline.provenance import code_version
 from deephash_pipeline.retrieval import pack_bits
-
-if TYPE_CHECKING:
-    from deephash_pipeline.deephash.experiment import Run
-    from deephash_pipeline.deephash.training_set import TrainingSet
 
 FORMAT = 1
 TRUNK, ENCODER = "trunk.", "encoder."
@@ -211,17 +209,13 @@ class ImageHasher(BaseHasher):
 
     def features(self, images: Images) -> NDArray[np.float32]:
         """Responses z of the layer below the hash layer, float32 of shape (n, z_dimension)."""
-        blocks = [self._z(batch.pixels) for batch in self._batches(images, "raise")]
+        blocks = [self.extractor(batch.pixels) for batch in self._batches(images, "raise")]
         return np.concatenate(blocks) if blocks else np.empty((0, self.z_dimension), np.float32)
 
     def encode_pixels(self, pixels: NDArray[np.uint8]) -> EncodedPixels:
         """Codes and features of decoded images, see `BaseHasher`."""
-        z = self._z(pixels)
+        z = self.extractor(pixels)
         return EncodedPixels(pack_bits(self.encoder.transform(z)), z)
-
-    def _z(self, batch: NDArray[np.uint8]) -> NDArray[np.float32]:
-        self._fitted()
-        return self._extractor(batch)
 
     def __sklearn_is_fitted__(self) -> bool:
         """Say so to scikit-learn, of hashers that it may ask."""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from deephash_pipeline.common.randomness import derive_seed
-from deephash_pipeline.deephash.experiment import Run, StageParameters, engine_run, history_of
+from deephash_pipeline.deephash.experiment import Run, StageParameters
 from deephash_pipeline.deephash.training_set import LabelledFeatures
 from deephash_pipeline.hashing.base import Encoder
 from deephash_pipeline.hashing.learned import LearnedHashLayer
@@ -86,13 +86,12 @@ def initialise_hash_layer(
         classification_objective(features.labels),
         LabelledInputs(ArrayInputs(features.z, run.device), features.labels),
         training,
-        engine_run(run, parameters, seed),
+        run.engine_run(parameters, seed),
     )
     hash_layer.cpu()
     weights = {"weight": hash_layer.weight.detach()}
-    return InitialisedHashLayer(
-        weights, hash_layer_encoder(hash_layer), history_of(run, history, "hash_layer_initialisation")
-    )
+    told = run.history(history, "hash_layer_initialisation")
+    return InitialisedHashLayer(weights, hash_layer_encoder(hash_layer), told)
 
 
 def initialise_on_raw_features(

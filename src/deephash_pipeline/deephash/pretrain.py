@@ -10,14 +10,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from deephash_pipeline.common.randomness import derive_seed
-from deephash_pipeline.deephash.experiment import ClassifierRun, Experiment, StageParameters, engine_run, history_of
+from deephash_pipeline.deephash.experiment import ClassifierRun, Experiment, StageParameters
 from deephash_pipeline.deephash.features import FeatureExtractor, usual_runtime
 from deephash_pipeline.deephash.training_set import LabelledImages, TrainingSet
 from deephash_pipeline.images.augmentation import AugmentationParameters
 from deephash_pipeline.images.inputs import ImageInputs
 from deephash_pipeline.images.sources.collection import require_labels
-from deephash_pipeline.networks import SoftmaxNetwork, Trunk, initialise
-from deephash_pipeline.networks.layers import Shape
+from deephash_pipeline.networks import SoftmaxNetwork, initialise
 from deephash_pipeline.training import LabelledInputs, classification_objective, outputs_in_blocks, train
 
 STAGE = "softmax_pre_training"
@@ -107,13 +106,12 @@ def pretrain(
         (torch.Size([10, 500]), ['epoch', 'learning_rate', 'loss'])
     """
     experiment, device = run.experiment, run.device
-    if experiment.trunk.frozen:
-        return PreTrained(
-            frozen_trunk(experiment, training_set.images.shape[1:]).state_dict(), {}, history_of(run, NO_HISTORY, STAGE)
-        )
-    require_labels(training_set.labels, run.name)
     seed = derive_seed(experiment.seed, "pre-training, stage 1")
     trunk = experiment.trunk_for(training_set.images.shape[1:])
+    if experiment.trunk.frozen:
+        initialise(trunk, seed, pretrained=True)
+        return PreTrained(trunk.state_dict(), {}, run.history(NO_HISTORY, STAGE))
+    require_labels(training_set.labels, run.name)
     network = SoftmaxNetwork(trunk, len(training_set.class_names))
     initialise(network, derive_seed(seed, "weights"), experiment.trunk.learned_elsewhere)
     statistics, size = training_set.statistics, trunk.image_size
@@ -130,25 +128,10 @@ def pretrain(
         classification_objective(training_set.labels),
         LabelledInputs(inputs, training_set.labels),
         experiment.training(parameters.training),
-        engine_run(run, parameters, seed, after_epoch),
+        run.engine_run(parameters, seed, after_epoch),
     )
     network.cpu()
-    return PreTrained(network.trunk.state_dict(), network.softmax.state_dict(), history_of(run, history, STAGE))
-
-
-def frozen_trunk(experiment: Experiment, image_shape: Shape) -> Trunk:
-    """Make the trunk of weights that were learned on other images, as it is.
-
-    Raises:
-        InputError: the weights cannot be had.
-
-    Example:
-        >>> frozen_trunk(Experiment(benchmark="digits", network="lenet", seed=0), (1, 28, 28)).z_dimension
-        500
-    """
-    trunk = experiment.trunk_for(image_shape)
-    initialise(trunk, derive_seed(experiment.seed, "pre-training, stage 1"), pretrained=True)
-    return trunk
+    return PreTrained(network.trunk.state_dict(), network.softmax.state_dict(), run.history(history, STAGE))
 
 
 def extract_features(
@@ -172,7 +155,7 @@ def extract_features(
 
     Example:
         >>> experiment = Experiment(benchmark="digits", network="lenet", seed=0, device="cpu")
-        >>> weights = frozen_trunk(experiment, (1, 28, 28)).state_dict()
+        >>> weights = experiment.trunk_for((1, 28, 28)).state_dict()
         >>> statistics = {"mean": [0.5], "standard_deviation": [0.25]}
         >>> extract_features(np.zeros((2, 1, 28, 28), dtype=np.uint8), statistics, weights, experiment).shape
         (2, 500)

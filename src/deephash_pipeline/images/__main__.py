@@ -12,10 +12,9 @@ from deephash_pipeline.images.sources.torchvision_sets import download_cifar10
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; return the exit code, 1 after an error, which is printed in one line."""
     parser = argparse.ArgumentParser(prog="python -m deephash_pipeline.images")
-    commands = parser.add_subparsers(dest="command", required=True)
-    download = commands.add_parser("download", help="fetch the raw files of a benchmark")
-    download.add_argument("benchmark", choices=["cifar10"])
-    download.add_argument("folder", type=Path, help="where to put them, such as data/01_raw/cifar10")
+    parser.add_argument("command", choices=["download"], help="fetch the raw files of a benchmark")
+    parser.add_argument("benchmark", choices=["cifar10"])
+    parser.add_argument("folder", type=Path, help="where to put them, such as data/01_raw/cifar10")
     try:
         for line in download_cifar10(parser.parse_args(arguments).folder):
             sys.stdout.write(f"{line}\n")

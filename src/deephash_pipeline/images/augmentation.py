@@ -4,16 +4,17 @@ import math
 from typing import NamedTuple
 
 import torch
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from torch import Tensor
 from torch.nn import functional
 
 from deephash_pipeline.common.devices import to_device
 from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.parameters import Parameters
 from deephash_pipeline.common.randomness import derive_seed, uniform_numbers
 
 
-class AugmentationParameters(BaseModel):
+class AugmentationParameters(Parameters):
     """How far a training image may be moved; all zero, the default, leaves images as they are.
 
     Attributes:
@@ -26,8 +27,6 @@ class AugmentationParameters(BaseModel):
         >>> AugmentationParameters(shift_pixels=2).moves, AugmentationParameters().moves
         (True, False)
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     shift_pixels: int = Field(default=0, ge=0, le=10_000)
     horizontal_flip: bool = False
@@ -107,9 +106,8 @@ def _choose_pixels(images: Tensor, moves: _Moves) -> Tensor:
     centre = (width - 1) / 2
     columns = moves.mirror[:, None] * (torch.arange(width) - centre) + centre + moves.across[:, None]
     rows = torch.arange(height) + moves.down[:, None]
-    column, row = (
-        to_device(place.clamp(0, side - 1).long(), images.device) for place, side in ((columns, width), (rows, height))
-    )
+    column = to_device(columns.clamp(0, width - 1).long(), images.device)
+    row = to_device(rows.clamp(0, height - 1).long(), images.device)
     place = (row[:, :, None] * width + column[:, None, :]).view(batch, 1, height * width)
     pixels = images.reshape(batch, channels, height * width)
     return pixels.gather(2, place.expand(-1, channels, -1)).view(images.shape)
@@ -127,9 +125,8 @@ def _resample(images: Tensor, moves: _Moves) -> Tensor:
     from_row = [(-moves.mirror * sine * (height / width))[:, None] * y]
     from_column.append((sine * (width / height))[:, None] * x)
     from_row.append(cosine[:, None] * y + (2 * moves.down / height)[:, None])
-    columns, rows = (
-        to_device(torch.stack(parts, dim=1).to(precision), images.device) for parts in (from_column, from_row)
-    )
+    columns = to_device(torch.stack(from_column, dim=1).to(precision), images.device)
+    rows = to_device(torch.stack(from_row, dim=1).to(precision), images.device)
     # Two planes, one for each coordinate, are the layout in which sampling reads them fastest.
     grid = (columns[:, :, None, :] + rows[:, :, :, None]).permute(0, 2, 3, 1)
     moved = functional.grid_sample(images.to(precision), grid, padding_mode="border", align_corners=False)
@@ -168,9 +165,7 @@ def random_crop(images: Tensor, size: tuple[int, int], seed: int, first: int = 0
     draws = uniform_numbers(derive_seed(seed, "crop"), torch.arange(first, first + len(images)), draws=2).T
     places = (side - kept + 1 for side, kept in zip(images.shape[2:], size, strict=True))
     top, left = (torch.floor(count * draw).long() for count, draw in zip(places, draws, strict=True))
-    rows, columns = (
-        to_device(corner[:, None] + torch.arange(side), images.device)
-        for corner, side in zip((top, left), size, strict=True)
-    )
+    rows = to_device(top[:, None] + torch.arange(size[0]), images.device)
+    columns = to_device(left[:, None] + torch.arange(size[1]), images.device)
     image, channel = (torch.arange(count, device=images.device) for count in images.shape[:2])
     return images[image[:, None, None, None], channel[:, None, None], rows[:, None, :, None], columns[:, None, None, :]]

@@ -144,7 +144,7 @@ def _decoded(
     threads: int | None,
 ) -> Iterator[ImageBatch]:
     def decode(some: list[OneImage]) -> list[NDArray[np.uint8] | BrokenImageError]:
-        return [_pixels_or_error(image, image_shape) for image in some]
+        return [_pixels(image, image_shape) for image in some]
 
     pool = ThreadPoolExecutor(threads)
 
@@ -196,23 +196,17 @@ def _batch(
     return ImageBatch(np.array(rows, dtype=np.int64), np.array(pixels, dtype=np.uint8).reshape(shape), skipped)
 
 
-def _pixels_or_error(image: OneImage, image_shape: ImageShape) -> NDArray[np.uint8] | BrokenImageError:
+def _pixels(image: OneImage, image_shape: ImageShape) -> NDArray[np.uint8] | BrokenImageError:
+    """Decode a file or an image of Pillow; convert an array (C, H, W) where it does not fit."""
+    channels, size = image_shape[0], image_shape[1:] or None
+    if isinstance(image, np.ndarray):
+        if image.shape == (channels, *(size or image.shape[1:])):
+            return image
+        image = Image.fromarray(image[0] if len(image) == 1 else image.transpose(1, 2, 0))
     try:
-        return _pixels(image, image_shape)
+        return decode_image(BytesIO(image) if isinstance(image, bytes) else image, size, channels)
     except BrokenImageError as error:
         return error
-
-
-def _pixels(image: OneImage, image_shape: ImageShape) -> NDArray[np.uint8]:
-    """Decode a file or an image of Pillow; convert an array (C, H, W) where it does not fit."""
-    channels = image_shape[0]
-    image_size = image_shape[1:] or None
-    if not isinstance(image, np.ndarray):
-        return decode_image(BytesIO(image) if isinstance(image, bytes) else image, image_size, channels)
-    if image.shape == (channels, *(image_size or image.shape[1:])):
-        return image
-    grey = len(image) == 1
-    return decode_image(Image.fromarray(image[0] if grey else image.transpose(1, 2, 0)), image_size, channels)
 
 
 def _single_images(images: Iterable[Any], channels: Channels) -> Iterator[OneImage]:

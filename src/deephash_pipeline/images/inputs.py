@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -15,14 +14,6 @@ from deephash_pipeline.images.augmentation import AugmentationParameters, augmen
 
 # Of an accelerator's free memory that undecoded images may take: beyond it, batches are sent one by one.
 SHARE_OF_MEMORY = 0.25
-
-
-class _MappedFile(NamedTuple):
-    filename: Any
-    dtype: str
-    mode: Literal["r"]
-    offset: int
-    shape: tuple[int, ...]
 
 
 class ImageInputs:
@@ -96,11 +87,9 @@ class ImageInputs:
     @cached_property
     def _statistics_of_rows(self) -> tuple[Tensor, Tensor]:
         """Mean and deviation for each value in a row of pixels: long vectors take less time than three numbers."""
-        mean, deviation = (
-            torch.tensor(self.statistics[name], dtype=torch.float32, device=self.device).repeat(self.size[1])
-            for name in ("mean", "standard_deviation")
-        )
-        return mean, deviation
+        mean = torch.tensor(self.statistics["mean"], dtype=torch.float32, device=self.device)
+        deviation = torch.tensor(self.statistics["standard_deviation"], dtype=torch.float32, device=self.device)
+        return mean.repeat(self.size[1]), deviation.repeat(self.size[1])
 
     @cached_property
     def _images_on_device(self) -> Tensor | None:
@@ -118,17 +107,3 @@ class ImageInputs:
         if self._images_on_device is not None:
             return self._images_on_device[to_device(indices, self.device)]
         return to_device(self.images[indices], self.device)
-
-    def __getstate__(self) -> dict[str, Any]:
-        # Copied into another process, a mapped file is mapped there; it may be larger than memory.
-        state = {name: getattr(self, name) for name in ("images", "statistics", "device", "augmentation", "size")}
-        whole_file = isinstance(self.images, np.memmap) and not isinstance(self.images.base, np.memmap)
-        if whole_file:
-            mapped: Any = self.images
-            state["images"] = _MappedFile(mapped.filename, mapped.dtype.str, "r", mapped.offset, mapped.shape)
-        return state
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        if isinstance(state["images"], _MappedFile):
-            state["images"] = np.memmap(*state["images"])
-        self.__dict__.update(state)

@@ -1,7 +1,5 @@
 """The sets of a benchmark by its protocol: drawn by `data_ingestion`'s parameters, or as the protocol fixes them."""
 
-from dataclasses import replace
-
 import numpy as np
 
 from deephash_pipeline.common.errors import InputError
@@ -43,11 +41,10 @@ def split_by_protocol(
         deephash_pipeline.common.errors.InputError: protocol held_out searches validation images, ...
     """
     _check_parameters(parameters, protocol)
-    splits = (
-        _drawn_from_all(collection, seed, protocol)
-        if protocol.pooled
-        else split_collection(collection, parameters, seed)
-    )
+    if protocol.pooled:
+        splits = _drawn_from_all(collection, seed, protocol)
+    else:
+        splits = split_collection(collection, parameters, seed)
     for name, size in protocol.sizes.items():
         if len(splits[name]) != size:
             raise InputError(
@@ -104,5 +101,5 @@ def _joined(collection: ImageCollection) -> ImageSet:
     labels = np.concatenate([each.labels for each in sets])
     ids = [name for each in sets for name in each.ids]
     if len(files) == len(sets):
-        return ImageSet(replace(files[0], names=[name for each in files for name in each.names]), labels, ids)
+        return ImageSet(files[0].of([name for each in files for name in each.names]), labels, ids)
     return ImageSet(np.concatenate([each.images for each in sets]), labels, ids)

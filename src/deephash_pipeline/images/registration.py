@@ -24,7 +24,7 @@ ANGLES, RADII = 90, 64
 NEAREST_RADIUS, RADIUS_RANGE = 3.0, 40.0 / 3.0
 LARGEST_SCALE = 2.6
 SCALES = (1.0, 0.89, 0.79, 0.7, 0.62)
-PEAKS, LEAST_PEAK = 1, 0.45
+LEAST_PEAK = 0.45
 # Of details, in pixels: those that are left of an edit, and of what is compared around each.
 FINE, COARSE, AROUND = 0.7, 2.0, 4.0
 FLAT = 0.02
@@ -120,17 +120,12 @@ class Picture:
     @cached_property
     def polar(self) -> NDArray[np.complex64]:
         """Transform of the log-polar spectrum, of the picture."""
-        return self._transformed(_log_polar(self.grey))
+        return _log_polar(self.grey)
 
     @cached_property
     def mirrored_polar(self) -> NDArray[np.complex64]:
         """Transform of the log-polar spectrum, of the mirror image."""
-        return self._transformed(_log_polar(self.grey)[-np.arange(ANGLES) % ANGLES])
-
-    @staticmethod
-    def _transformed(spectrum: NDArray[np.float32]) -> NDArray[np.complex64]:
-        transformed: NDArray[np.complex64] = fft.rfft2(spectrum, (ANGLES, 2 * RADII))
-        return transformed
+        return _log_polar(self.grey, mirrored=True)
 
 
 def register(one: Picture, other: Picture) -> Registration:
@@ -181,23 +176,23 @@ def resized(grey: NDArray[np.float32], size: tuple[int, int]) -> NDArray[np.floa
     return np.asarray(Image.fromarray(grey).resize(size, Image.Resampling.BILINEAR))
 
 
-def _polar_grid() -> NDArray[np.float64]:
-    angles = np.arange(ANGLES)[:, np.newaxis] * np.pi / ANGLES
-    radii = NEAREST_RADIUS * RADIUS_RANGE ** (np.arange(RADII) / RADII)
-    return np.stack([np.sin(angles) * radii, np.cos(angles) * radii]) + CANVAS // 2
+POLAR_ANGLES = np.arange(ANGLES)[:, np.newaxis] * np.pi / ANGLES
+POLAR_RADII = NEAREST_RADIUS * RADIUS_RANGE ** (np.arange(RADII) / RADII)
+POLAR_GRID = np.stack([np.sin(POLAR_ANGLES) * POLAR_RADII, np.cos(POLAR_ANGLES) * POLAR_RADII]) + CANVAS // 2
 
 
-POLAR_GRID = _polar_grid()
-
-
-def _log_polar(grey: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Logarithm of the spectrum by angle and logarithm of the radius, float32 (ANGLES, RADII)."""
+def _log_polar(grey: NDArray[np.float32], mirrored: bool = False) -> NDArray[np.complex64]:
+    """Transform of the log-polar spectrum, by angle and logarithm of the radius, complex64 (ANGLES, RADII + 1)."""
     height, width = grey.shape
     window = np.hanning(height + 2)[1:-1, np.newaxis] * np.hanning(width + 2)[1:-1]
     spectrum = np.log1p(10 * np.abs(fft.fftshift(fft.fft2((grey - grey.mean()) * window, (CANVAS, CANVAS)))))
     polar = map_coordinates(spectrum, POLAR_GRID, order=1)
     polar -= polar.mean(axis=0)
-    return np.asarray(polar / (polar.std() + 1e-6), dtype=np.float32)
+    even = np.asarray(polar / (polar.std() + 1e-6), dtype=np.float32)
+    transformed: NDArray[np.complex64] = fft.rfft2(
+        even[-np.arange(ANGLES) % ANGLES] if mirrored else even, (ANGLES, 2 * RADII)
+    )
+    return transformed
 
 
 def _scales(one: Picture, other: Picture) -> list[_Motion]:
@@ -210,22 +205,19 @@ def _scales(one: Picture, other: Picture) -> list[_Motion]:
 
 
 def _rotations(one: Picture, other: Picture) -> Iterator[_Motion]:
-    """The likeliest rotations and scales by which the other picture becomes the one."""
+    """The likeliest rotation and scale by which the other picture becomes the one, and those of its mirror image."""
     most = int(np.log(LARGEST_SCALE) / np.log(RADIUS_RANGE) * RADII)
     for mirrored in (False, True):
         spectrum = other.mirrored_polar if mirrored else other.polar
         agreement = fft.irfft2(one.polar * np.conj(spectrum), (ANGLES, 2 * RADII)) / (ANGLES * RADII)
         agreement[:, most + 1 : -most] = -np.inf
-        for _ in range(PEAKS):
-            row, column = np.unravel_index(np.argmax(agreement), agreement.shape)
-            if agreement[row, column] < LEAST_PEAK:
-                break
-            around = np.arange(-3, 4)
-            agreement[np.ix_((row + around) % ANGLES, (column + around) % (2 * RADII))] = -np.inf
-            steps = int(column) - (2 * RADII if column >= RADII else 0)
-            # A spectrum is the same after half a turn.
-            for half in (0, np.pi):
-                yield _Motion(row * np.pi / ANGLES + half, RADIUS_RANGE ** (-steps / RADII), mirrored)
+        row, column = np.unravel_index(np.argmax(agreement), agreement.shape)
+        if agreement[row, column] < LEAST_PEAK:
+            continue
+        steps = int(column) - (2 * RADII if column >= RADII else 0)
+        # A spectrum is the same after half a turn.
+        for half in (0, np.pi):
+            yield _Motion(row * np.pi / ANGLES + half, RADIUS_RANGE ** (-steps / RADII), mirrored)
 
 
 def _moved(grey: NDArray[np.float32], motion: _Motion) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
@@ -258,9 +250,8 @@ def _laid(one: Picture, other: Picture, motion: _Motion) -> _Laid:
     covered = overlap > LEAST_OVERLAP * min(one.mask.sum(), inside.sum())
     correlation = np.where(covered, products / np.sqrt(np.maximum(power, least) * np.maximum(other_power, least)), -1)
     place = np.unravel_index(np.argmax(correlation), size)
-    down, right = (
-        int(at) - (whole if at >= side else 0) for at, whole, side in zip(place, size, here.shape, strict=True)
-    )
+    down = int(place[0]) - (size[0] if place[0] >= here.shape[0] else 0)
+    right = int(place[1]) - (size[1] if place[1] >= here.shape[1] else 0)
     return _Laid(float(correlation[place]), motion, down, right)
 
 

@@ -1,13 +1,15 @@
 """Training, validation and query images of a benchmark; the queries search the training images."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, model_validator
+from pydantic import Field, NonNegativeInt, model_validator
 
 from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.parameters import Parameters
 from deephash_pipeline.common.randomness import derive_seed
 from deephash_pipeline.images.sources.collection import (
     ImageCollection,
@@ -18,7 +20,7 @@ from deephash_pipeline.images.sources.collection import (
 )
 
 
-class SplitParameters(BaseModel):
+class SplitParameters(Parameters):
     """How to split a collection.
 
     Attributes:
@@ -34,8 +36,6 @@ class SplitParameters(BaseModel):
         >>> SplitParameters(query_count=1000, validation_share=0.1).unseen_classes
         0
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     query_count: int | None = Field(default=None, ge=1)
     training_count: int | None = Field(default=None, ge=1)
@@ -89,7 +89,8 @@ def split_collection(collection: ImageCollection, parameters: SplitParameters, s
         training, validation = training.first(parameters.training_count), training.after(parameters.training_count)
     elif unseen:
         require_one_label(training.labels, "unseen_classes")
-        training, query = (_relabelled(images, collection.class_names, class_names) for images in (training, query))
+        numbers = np.array([class_names.index(name) for name in collection.class_names], dtype=np.int64)
+        training, query = (replace(images, labels=numbers[images.labels]) for images in (training, query))
         seen = len(class_names) - len(unseen)
         training, validation = _separate(training, np.flatnonzero(training.labels >= seen))
         query = query.take(np.flatnonzero(query.labels >= seen))
@@ -178,12 +179,6 @@ def _unseen_classes(class_names: Sequence[str], parameters: SplitParameters, see
         generator = np.random.default_rng(derive_seed(seed, "unseen classes"))
         asked = tuple(class_names[row] for row in generator.choice(len(class_names), count, replace=False))
     return [name for name in class_names if name in asked]
-
-
-def _relabelled(images: ImageSet, class_names: Sequence[str], new_class_names: Sequence[str]) -> ImageSet:
-    """Return the same images with labels that are indices into other names."""
-    new_labels = np.array([new_class_names.index(name) for name in class_names], dtype=np.int64)
-    return ImageSet(images.images, new_labels[images.labels], images.ids)
 
 
 def _queries_apart(collection: ImageCollection, query_count: int | None, seed: int) -> tuple[ImageSet, ImageSet]:

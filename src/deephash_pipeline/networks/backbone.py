@@ -8,10 +8,11 @@ from typing import Any, Literal, Self
 import safetensors
 import safetensors.torch
 import torch
-from pydantic import BaseModel, ConfigDict, PositiveInt, model_validator
+from pydantic import PositiveInt, model_validator
 from torch import Tensor, nn
 
 from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.parameters import Parameters
 from deephash_pipeline.networks import timm_models, torchvision_models
 from deephash_pipeline.networks.layers import Shape
 from deephash_pipeline.networks.torchvision_models import CHANNELS, LAST_LAYER, Headless, UsualInput
@@ -21,7 +22,7 @@ UNREADABLE = (OSError, EOFError, KeyError, UnpicklingError, RuntimeError, ValueE
 """What reading a file of weights that is damaged, or no such file, ends in."""
 
 
-class TrunkParameters(BaseModel):
+class TrunkParameters(Parameters):
     """What a user may set about a network of torchvision or timm.
 
     Attributes:
@@ -43,8 +44,6 @@ class TrunkParameters(BaseModel):
         >>> TrunkParameters(weights="resnet18.safetensors", frozen=True).learned_elsewhere
         True
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     pretrained: bool = False
     weights: str | None = None

@@ -3,14 +3,15 @@
 from typing import NamedTuple, Self
 
 import torch
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt
+from pydantic import Field, PositiveInt
 from torch import Tensor, nn
 
+from deephash_pipeline.common.parameters import Parameters
 from deephash_pipeline.networks.classification_head import ClassificationHead
 from deephash_pipeline.networks.trunk import Trunk
 
 
-class HashLayerParameters(BaseModel):
+class HashLayerParameters(Parameters):
     """How u is made from w'z. The defaults are the paper's; each field is a named departure from it.
 
     Attributes:
@@ -26,8 +27,6 @@ class HashLayerParameters(BaseModel):
         >>> HashLayerParameters(centring=True, scale=1.5).momentum
         0.1
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     centring: bool = False
     scale: float | None = Field(default=None, gt=0)

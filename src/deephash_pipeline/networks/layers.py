@@ -10,8 +10,9 @@ Example:
     torch.Size([1, 20, 24, 24])
 """
 
+import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Protocol
 
 from torch import nn
 
@@ -20,19 +21,22 @@ from deephash_pipeline.networks import normalisation, pooling
 Shape = tuple[int, ...]
 
 
-class Row(Protocol):
-    """A row of a table: knows the output size the paper states and the layer that makes it."""
+@dataclass(frozen=True, kw_only=True)
+class Row(ABC):
+    """A row of a table.
 
-    @property
-    def output(self) -> Shape:
-        """Output size without the batch, channels first."""
+    Attributes:
+        output: size of the output that the paper states, without the batch, channels first.
+    """
 
+    output: Shape
+
+    @abstractmethod
     def layer(self, input_shape: Shape) -> nn.Module:
         """Make the layer for inputs of `input_shape`."""
 
 
-@dataclass(frozen=True)
-class Data:
+class Data(Row):
     """The images that go in.
 
     Example:
@@ -40,15 +44,13 @@ class Data:
         'Identity'
     """
 
-    output: Shape
-
     def layer(self, input_shape: Shape) -> nn.Module:
         """Pass the images through."""
         return nn.Identity()
 
 
 @dataclass(frozen=True)
-class Convolution:
+class Convolution(Row):
     """`filters` square filters of side `kernel`; of `groups`, each sees its share of the input channels only.
 
     Example:
@@ -59,7 +61,6 @@ class Convolution:
     filters: int
     kernel: int
     stride: int
-    output: Shape
     padding: int = 0
     groups: int = 1
 
@@ -69,7 +70,7 @@ class Convolution:
 
 
 @dataclass(frozen=True)
-class MaxPooling:
+class MaxPooling(Row):
     """Maximum over a square window; a window may hang over the border, as in Caffe (ceil mode).
 
     Example:
@@ -79,7 +80,6 @@ class MaxPooling:
 
     kernel: int
     stride: int
-    output: Shape
 
     def layer(self, input_shape: Shape) -> nn.Module:
         """Make a pooling layer."""
@@ -87,12 +87,11 @@ class MaxPooling:
 
 
 @dataclass(frozen=True)
-class AveragePooling:
+class AveragePooling(Row):
     """Mean over a square window; of a window that hangs over the border, over what lies inside, as in Caffe."""
 
     kernel: int
     stride: int
-    output: Shape
 
     def layer(self, input_shape: Shape) -> nn.Module:
         """Make a pooling layer."""
@@ -100,13 +99,12 @@ class AveragePooling:
 
 
 @dataclass(frozen=True)
-class LocalResponseNormalisation:
+class LocalResponseNormalisation(Row):
     """Division by a power of the mean square of the neighbouring responses, see `normalisation`."""
 
     size: int
     alpha: float
     within_channel: bool
-    output: Shape
 
     def layer(self, input_shape: Shape) -> nn.Module:
         """Make a normalisation layer."""
@@ -114,7 +112,7 @@ class LocalResponseNormalisation:
 
 
 @dataclass(frozen=True)
-class InnerProduct:
+class InnerProduct(Row):
     """A fully connected layer on the flattened input.
 
     Example:
@@ -123,21 +121,14 @@ class InnerProduct:
     """
 
     units: int
-    output: Shape
 
     def layer(self, input_shape: Shape) -> nn.Module:
         """Make a flattening linear layer with bias."""
-        size = 1
-        for side in input_shape:
-            size *= side
-        return nn.Sequential(nn.Flatten(), nn.Linear(size, self.units))
+        return nn.Sequential(nn.Flatten(), nn.Linear(math.prod(input_shape), self.units))
 
 
-@dataclass(frozen=True)
-class ReLU:
+class ReLU(Row):
     """max(0, x)."""
-
-    output: Shape
 
     def layer(self, input_shape: Shape) -> nn.Module:
         """Make a rectifier."""

@@ -51,10 +51,25 @@ class LocalResponseNormalisation(nn.Module):
 
     def forward(self, responses: Tensor) -> Tensor:
         """Normalise responses of shape (batch, channels, height, width); half precision is computed in float32."""
+        if torch.onnx.is_in_onnx_export():
+            return self.by_pooling(responses)
         compiled = len(self.dimensions) > 1 and covered(responses)
         function = _CompiledWithinChannel if compiled else _Normalisation
         normalised: Tensor = function.apply(responses, self.size, self.alpha, self.dimensions)
         return normalised
+
+    def by_pooling(self, responses: Tensor) -> Tensor:
+        """Normalise them to nearly the same numbers by layers of PyTorch that have a form in ONNX.
+
+        Example:
+            >>> layer, responses = LocalResponseNormalisation(3, 5e-5, within_channel=True), torch.randn(2, 8, 6, 6)
+            >>> torch.allclose(layer.by_pooling(responses), layer(responses))
+            True
+        """
+        if len(self.dimensions) == 1:
+            return nn.functional.local_response_norm(responses, self.size, self.alpha, BETA)
+        mean = nn.functional.avg_pool2d(responses * responses, self.size, stride=1, padding=self.size // 2)
+        return responses / (1 + self.alpha * mean) ** BETA
 
     def extra_repr(self) -> str:
         """Return the arguments, for the printed network."""

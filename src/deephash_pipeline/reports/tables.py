@@ -18,11 +18,10 @@ from deephash_pipeline.reports.cells import (
     cell_protocol,
     classifier_baseline_cell,
     grid_cells,
-    method_name,
     shared_chance_level,
     shared_protocol,
 )
-from deephash_pipeline.reports.paper.published import cited_map, published_map
+from deephash_pipeline.reports.paper.published import beside_published
 from deephash_pipeline.retrieval.protocols import BESIDE_METRICS, PROTOCOLS, Protocol, require_protocol
 
 _REFERENCE_SUFFIX = " (reference)"
@@ -87,25 +86,20 @@ def map_table(
     given = list(metrics)
     cells = grid_cells(given, display_names)
     protocol = shared_protocol(given)
-    code_lengths = sorted({cell_code_length(cell) for cell in cells})
+    columns = [str(code_length) for code_length in sorted({cell_code_length(cell) for cell in cells})]
     rows: dict[str, dict[str, float]] = {}
     for cell in cells:
-        row = rows.setdefault(method_name(str(cell["method"]), display_names), {})
+        row = rows.setdefault(display_names[cell["method"]], {})
         row[str(cell_code_length(cell))] = cell_metric(cell, protocol.metric)
-    columns = [str(code_length) for code_length in code_lengths]
     baseline = classifier_baseline_cell(given)
     if baseline is not None:
-        label = (
-            f"{method_name(CLASSIFIER_BASELINE, display_names)}, {cell_code_length(baseline)} bits{_REFERENCE_SUFFIX}"
-        )
+        label = f"{display_names[CLASSIFIER_BASELINE]}, {cell_code_length(baseline)} bits{_REFERENCE_SUFFIX}"
         rows[label] = dict.fromkeys(columns, cell_metric(baseline, protocol.metric))
     rows |= _real_valued_rows([cell for cell in real_valued if cell_protocol(cell) == protocol], columns)
     chance = shared_chance_level(given)
     if protocol.k is None:
         rows[f"Chance{_REFERENCE_SUFFIX}"] = dict.fromkeys(columns, chance)
-    table = pd.DataFrame.from_dict(rows, orient="index", columns=columns, dtype="float64")
-    table.index.name = "method"
-    return table
+    return pd.DataFrame.from_dict(rows, orient="index", columns=columns, dtype="float64").rename_axis("method")
 
 
 def _real_valued_rows(metrics: Iterable[CellMetrics], columns: Iterable[str]) -> dict[str, dict[str, float]]:
@@ -129,17 +123,14 @@ def metrics_table(metrics: Iterable[CellMetrics], display_names: Mapping[str, st
         InputError: no cells, a repeated cell or an unnamed method.
     """
     given = list(metrics)
-    cells = grid_cells(given, display_names)
-    baseline = classifier_baseline_cell(given)
-    if baseline is not None:
-        cells.append(baseline)
+    cells = [*grid_cells(given, display_names), *(cell for cell in given if cell["method"] == CLASSIFIER_BASELINE)]
     optional = {*_GRADED, *_BESIDE}
     names = [name for name in _METRICS if name not in optional or any(name in cell for cell in cells)]
     return pd.DataFrame.from_records(
         [
             {
                 **{name: math.nan if cell.get(name) is None else cell[name] for name in names},
-                "method": method_name(str(cell["method"]), display_names),
+                "method": display_names[cell["method"]],
                 "code_length": cell_code_length(cell),
                 "protocol": cell_protocol(cell).name,
             }
@@ -167,15 +158,12 @@ def comparison_table(metrics: Iterable[CellMetrics], benchmark: str, display_nam
     rows = []
     cells = grid_cells(metrics, display_names)
     protocol = shared_protocol(cells)
-    of_paper = protocol.name == "paper"
     for cell in cells:
-        code_length = cell_code_length(cell)
+        method, code_length = cell["method"], cell_code_length(cell)
         measured = cell_metric(cell, protocol.published_metric)
-        printed = published_map(benchmark, str(cell["method"]), code_length) if of_paper else None
-        published = math.nan if printed is None else printed
-        name = method_name(str(cell["method"]), display_names)
-        cited = cited_map(benchmark, str(cell["method"])).get(code_length, math.nan) if of_paper else math.nan
-        rows.append((name, code_length, measured, published, measured - published, cited))
+        beside = beside_published(benchmark, method, code_length, measured)
+        beside = beside if protocol.name == "paper" else (measured, math.nan, math.nan, math.nan)
+        rows.append((display_names[method], code_length, *beside))
     return pd.DataFrame(rows, columns=["method", "code_length", "measured", "published", "difference", "cited"])
 
 
@@ -237,7 +225,11 @@ def protocols_table(metrics: Iterable[CellMetrics], unseen: Iterable[CellMetrics
     """
     own = list(metrics)
     rows = [_row(cell, cell_protocol(cell)) for cell in own]
-    rows += [row for cell in own if (row := _row_beside(cell)) is not None]
+    for cell in own:
+        beside = cell_protocol(cell).beside
+        if beside and f"{beside}_mean_average_precision" in cell:
+            measured = {name: cell.get(f"{beside}_{name}") for name in BESIDE_METRICS}
+            rows.append(_row({**cell, **measured}, require_protocol(beside)))
     rows += [_row(cell, cell_protocol(cell)) for cell in unseen if cell_protocol(cell).unseen]
     return pd.DataFrame(rows, columns=["protocol", "method", "code_length", *_COLUMNS])
 
@@ -270,11 +262,3 @@ def by_other_protocols(table: pd.DataFrame, display_names: Mapping[str, str]) ->
 def _row(cell: CellMetrics, protocol: Protocol) -> dict[str, Any]:
     identity = {"protocol": protocol.name, "method": cell["method"], "code_length": cell["code_length"]}
     return identity | {name: math.nan if cell.get(name) is None else cell[name] for name in _COLUMNS}
-
-
-def _row_beside(cell: CellMetrics) -> dict[str, Any] | None:
-    beside = cell_protocol(cell).beside
-    if beside is None or f"{beside}_mean_average_precision" not in cell:
-        return None
-    measured = {name: cell.get(f"{beside}_{name}") for name in BESIDE_METRICS}
-    return _row({**cell, **measured}, require_protocol(beside))

@@ -76,6 +76,7 @@ def replace_dropout(module: nn.Module) -> list[CounterBasedDropout]:
         >>> [layer.__class__.__name__ for layer in replace_dropout(network)]
         ['CounterBasedDropout']
     """
+    device = next((parameter.device for parameter in module.parameters()), None)
     for parent in list(module.modules()):
         for name, child in list(parent._modules.items()):
             if isinstance(child, DEPENDING_ON_ORDER):
@@ -84,12 +85,8 @@ def replace_dropout(module: nn.Module) -> list[CounterBasedDropout]:
                 )
             if isinstance(child, nn.Dropout):
                 replacement = CounterBasedDropout(child.p, layer=0).train(child.training)
-                setattr(parent, name, replacement.to(_device(module)))
+                setattr(parent, name, replacement.to(device))
     layers = [layer for layer in module.modules() if isinstance(layer, CounterBasedDropout)]
     for number, layer in enumerate(layers):
         layer.layer = number
     return layers
-
-
-def _device(module: nn.Module) -> torch.device:
-    return next((parameter.device for parameter in module.parameters()), torch.device("cpu"))

@@ -82,14 +82,6 @@ class LearnsCodes(KnowsItsBatch, Protocol):
         """Take them back."""
 
 
-@runtime_checkable
-class ComparesViews(Protocol):
-    """An objective that is given every image of a batch several times, each time augmented by a draw of its own."""
-
-    views: int
-    """How often: a batch is followed by itself."""
-
-
 class TrunkAndHead(Protocol):
     """A network in two parts: the trunk treats samples one by one, the head may look at the whole batch."""
 
@@ -163,7 +155,8 @@ class BatchGradients:
         divided = set(self.body.parameters()) if self.head else set()
         # Asked once: what a protocol costs to check, every step would pay.
         self.set_batch = objective.set_batch if isinstance(objective, KnowsItsBatch) else None
-        self.views = objective.views if isinstance(objective, ComparesViews) else 1
+        # An objective may compare several views of an image, each augmented by a draw of its own.
+        self.views = getattr(objective, "views", 1)
         self.undivided = [parameter for parameter in module.parameters() if parameter not in divided]
         self.through_body = torch.compile(self.body) if parameters.compile else self.body
 

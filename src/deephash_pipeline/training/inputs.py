@@ -1,8 +1,7 @@
 """What the loop asks of its data: how many, and a batch on the device."""
 
-from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -61,8 +60,7 @@ class ArrayInputs:
         return self.rows[to_device(indices, self.device)]
 
 
-@dataclass(frozen=True)
-class LabelledInputs:
+class LabelledInputs(NamedTuple):
     """A training set as the loop takes it.
 
     Attributes:
@@ -71,12 +69,9 @@ class LabelledInputs:
 
     Example:
         >>> rows = ArrayInputs(np.eye(3, dtype=np.float32), torch.device("cpu"))
-        >>> len(LabelledInputs(rows, np.array([0, 1, 1])))
-        3
+        >>> LabelledInputs(rows, np.array([0, 1, 1])).labels.shape
+        (3,)
     """
 
     inputs: Inputs
     labels: NDArray[Any]
-
-    def __len__(self) -> int:
-        return len(self.inputs)

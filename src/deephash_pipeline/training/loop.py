@@ -119,7 +119,12 @@ def train(
                 advance(f"epoch {epoch} of {parameters.epochs}")
             means = training.progress.means()
             if not np.isfinite(means["loss"]):
-                raise _diverged(training, means["loss"], parameters, run.name)
+                module.load_state_dict(training.progress.last_good)
+                module.eval()
+                raise TrainingDiverged(
+                    f"{run.name}: the loss became {means['loss']} in epoch {epoch}: lower `learning_rate` "
+                    f"(now {parameters.learning_rate:g}) or check the inputs"
+                )
             module.eval()
             metrics = run.after_epoch() if run.after_epoch else {}
             training.schedule.after_epoch(means["loss"])
@@ -163,12 +168,3 @@ def _shown_steps(
     done = (progress.epoch - 1) * steps + progress.step
     where = f"epoch {progress.epoch} of {parameters.epochs}"
     return count_steps(description, parameters.epochs * steps, done, where)
-
-
-def _diverged(training: Training, loss: float, parameters: TrainingParameters, description: str) -> TrainingDiverged:
-    training.module.load_state_dict(training.progress.last_good)
-    training.module.eval()
-    return TrainingDiverged(
-        f"{description}: the loss became {loss} in epoch {training.progress.epoch}: lower `learning_rate` "
-        f"(now {parameters.learning_rate:g}) or check the inputs"
-    )

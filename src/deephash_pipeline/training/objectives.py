@@ -1,5 +1,7 @@
 """The objectives of both pre-training stages."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -7,15 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 
-class _Objective(nn.Module):
-    metrics: dict[str, Tensor]
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.metrics = {}
-
-
-class CrossEntropy(_Objective):
+class CrossEntropy(nn.Module):
     """Softmax classification error, with the ``accuracy`` in `metrics`.
 
     Example:
@@ -25,6 +19,8 @@ class CrossEntropy(_Objective):
         >>> objective.metrics
         {'accuracy': tensor(0.5000)}
     """
+
+    metrics: Mapping[str, Tensor] = MappingProxyType({})
 
     def forward(self, logits: Tensor, labels: Tensor) -> Tensor:
         """Compute the mean over a batch.
@@ -38,7 +34,7 @@ class CrossEntropy(_Objective):
         return nn.functional.cross_entropy(logits, labels)
 
 
-class BinaryCrossEntropy(_Objective):
+class BinaryCrossEntropy(nn.Module):
     """Classification error of images with any number of labels: each logit's sigmoid says whether its label is there.
 
     Cross-entropies are added up over the classes: the negative log-likelihood of an image, as that of softmax is. In
@@ -51,6 +47,8 @@ class BinaryCrossEntropy(_Objective):
         >>> objective.metrics
         {'accuracy': tensor(0.5000)}
     """
+
+    metrics: Mapping[str, Tensor] = MappingProxyType({})
 
     def forward(self, logits: Tensor, labels: Tensor) -> Tensor:
         """Compute the mean over a batch.

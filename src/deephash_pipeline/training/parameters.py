@@ -5,12 +5,13 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import torch
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, PositiveFloat, PositiveInt
+from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
 
+from deephash_pipeline.common.parameters import Parameters
 from deephash_pipeline.training.resuming.checkpoint import CheckpointFolder
 
 
-class TrainingParameters(BaseModel):
+class TrainingParameters(Parameters):
     """Stochastic gradient descent with Nesterov momentum.
 
     Attributes:
@@ -40,8 +41,6 @@ class TrainingParameters(BaseModel):
         >>> TrainingParameters(epochs=20, batch_size=128, learning_rate=0.02, schedule="one_cycle").momentum
         0.9
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     epochs: PositiveInt
     batch_size: PositiveInt

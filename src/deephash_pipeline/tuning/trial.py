@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from time import perf_counter
 from typing import Literal
 
@@ -10,6 +11,7 @@ import optuna
 from optuna.trial import FrozenTrial
 
 from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.randomness import derive_seed
 from deephash_pipeline.deephash.experiment import Run
 from deephash_pipeline.deephash.fine_tune import FineTuningParameters, PreTrainedWeights, fine_tune
 from deephash_pipeline.deephash.training_set import LabelledImages, TrainingSet
@@ -76,7 +78,7 @@ class TrialJob:
 
     Attributes:
         training_set: images that are learned from.
-        score: score of a network, on images that are no queries.
+        validation_set: images that a network is judged by, which are no queries.
         method: parameters of the method as they are configured; what is searched is replaced.
         start: starting point of pre-training; the same for all methods.
         run: network, code length, seed, device. No checkpoints: a trial is short, and is repeated.
@@ -84,11 +86,17 @@ class TrialJob:
     """
 
     training_set: TrainingSet
-    score: HeldOutScore
+    validation_set: LabelledImages
     method: FineTuningParameters
     start: PreTrainedWeights
     run: Run
     tuning: TuningParameters
+
+    @cached_property
+    def score(self) -> HeldOutScore:
+        """Score of a network."""
+        seed = derive_seed(self.run.experiment.seed, "tuning")
+        return HeldOutScore(*halves(self.validation_set, seed), self.training_set)
 
     def shortened(self, values: dict[str, float]) -> FineTuningParameters:
         """Give the parameters of a trial."""
@@ -159,8 +167,10 @@ def run_trial(job: TrialJob, values: dict[str, float], earlier: Sequence[FrozenT
     parameters = job.shortened(values)
     watch = Watch(_trial_among(earlier, values, job, parameters.training.epochs), job.score)
     state: Literal["complete", "pruned", "failed"] = "complete"
+    # Its epochs are already those of a trial.
+    experiment = job.run.experiment.model_copy(update={"effort": 1.0})
     try:
-        fine_tune(job.training_set, parameters, _of_a_trial(job.run), job.start, watch)
+        fine_tune(job.training_set, parameters, Run(experiment, job.run.cell), job.start, watch)
     except Pruned:
         state = "pruned"
     except TrainingDiverged:
@@ -177,9 +187,3 @@ def _trial_among(earlier: Sequence[FrozenTrial], values: dict[str, float], job: 
     study.add_trials(earlier)
     study.enqueue_trial(values)
     return study.ask({**search_space(job.method, tuning)})
-
-
-def _of_a_trial(run: Run) -> Run:
-    # Its epochs are already those of a trial.
-    experiment = run.experiment.model_copy(update={"effort": 1.0})
-    return Run(experiment, run.cell)

@@ -14,7 +14,7 @@ from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.extras import required
 from deephash_pipeline.common.stores import replacing
 from deephash_pipeline.deephash import ImageHasher
-from deephash_pipeline.deephash.feature_graph import FeatureGraph, trace
+from deephash_pipeline.deephash.features import FeatureGraph, trace
 from deephash_pipeline.hashers.onnx_hasher import CODES, FORMAT, METADATA, NO_DIGEST, digest_of_model
 from deephash_pipeline.hashing import Encoder
 from deephash_pipeline.hashing.agh import AGH

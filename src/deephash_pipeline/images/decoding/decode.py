@@ -15,13 +15,7 @@ from PIL import Image, ImageFile, UnidentifiedImageError
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.images.decoding.as_shown import as_shown, in_mode
-from deephash_pipeline.images.decoding.formats import (
-    FORMAT_NAMES,
-    FORMATS,
-    HEIC_REMEDY,
-    HEIC_SUFFIXES,
-    check_readable,
-)
+from deephash_pipeline.images.decoding.formats import FORMAT_NAMES, FORMATS, HEIC_REMEDY, HEIC_SUFFIXES, check_readable
 from deephash_pipeline.images.decoding.image_files import Channels
 
 MODES = {1: "L", 3: "RGB"}

@@ -14,11 +14,12 @@ from typing import Annotated
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from torch import Tensor
 
 from deephash_pipeline.common.devices import to_device
 from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.parameters import Parameters
 from deephash_pipeline.common.progress import track
 
 # By how many pixels an image is mirrored beyond its edges before it is filtered.
@@ -34,7 +35,7 @@ RATIO_OF_SCALES = 1.85
 PIXELS_PER_BATCH = 2**16
 
 
-class GistParameters(BaseModel):
+class GistParameters(Parameters):
     """Parameters of `gist`; the defaults give the 800 features that the paper uses for CIFAR-10.
 
     The paper names neither number. Eight orientations at each of four scales is the toolbox's usual bank of filters;
@@ -44,8 +45,6 @@ class GistParameters(BaseModel):
         blocks: number of blocks along each side, 5.
         orientations_per_scale: number of orientations at each scale, from the finest to the coarsest, (8, 8, 8, 8).
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     blocks: int = Field(default=5, ge=1)
     orientations_per_scale: tuple[Annotated[int, Field(ge=1)], ...] = Field(default=(8, 8, 8, 8), min_length=1)

@@ -2,8 +2,7 @@
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
-
+from deephash_pipeline.common.parameters import Parameters
 from deephash_pipeline.images.descriptors.gist import GistParameters
 from deephash_pipeline.images.descriptors.sift_bag import SiftBagParameters
 
@@ -11,7 +10,7 @@ DESCRIPTORS = {"gist": "GIST", "sift_bag": "dense SIFT bag"}
 """Descriptor -> name in tables."""
 
 
-class HandCraftedParameters(BaseModel):
+class HandCraftedParameters(Parameters):
     """Which features are to stand in z's place.
 
     Attributes:
@@ -19,8 +18,6 @@ class HandCraftedParameters(BaseModel):
         gist: blocks and filters.
         sift_bag: grid, patches and vocabulary.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     descriptor: Literal["gist", "sift_bag"] = "gist"
     gist: GistParameters = GistParameters()

@@ -13,11 +13,12 @@ from typing import Annotated, Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from deephash_pipeline.common.devices import to_device
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.extras import required
+from deephash_pipeline.common.parameters import Parameters
 from deephash_pipeline.common.progress import track
 
 cv2 = required("cv2", "pipeline")
@@ -35,7 +36,7 @@ SMALLEST_BATCH = 1024
 DESCRIPTORS_PER_BLOCK = 2048
 
 
-class SiftBagParameters(BaseModel):
+class SiftBagParameters(Parameters):
     """Parameters of the bag of words; the defaults suit photographs of 256 pixels.
 
     The paper names 5,000 words, and nothing else.
@@ -52,8 +53,6 @@ class SiftBagParameters(BaseModel):
         vocabulary_images: the most training images that the vocabulary is learned from, 5,000.
         descriptors_per_image: the most descriptors that each of them contributes, 200; that makes a million.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     words: int = Field(default=5000, ge=1)
     longest_side: int = Field(default=256, ge=8)

@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.images.decoding.image_files import ImageFiles
 
-SPLITS_TO_TRAIN_FROM = ("all", "training")
-
 UNLABELLED = "unlabelled"
 """The one class of a collection without labels."""
 
@@ -102,9 +100,8 @@ class ImageCollection:
             twice = next(name for name in self.class_names if self.class_names.count(name) > 1)
             raise InputError(f"the class name {twice!r} is given twice: give each class its own.")
         check_distinct_ids(self.splits)
-        for name in SPLITS_TO_TRAIN_FROM:
-            if name in self.splits:
-                check_no_empty_class(name, self.splits[name].labels, self.class_names)
+        for name in self.splits.keys() & {"all", "training"}:
+            check_no_empty_class(name, self.splits[name].labels, self.class_names)
 
 
 def require_labels(labels: NDArray[Any], reader: str) -> None:
@@ -163,11 +160,8 @@ def check_no_empty_class(split: str, labels: NDArray[Any], class_names: Sequence
 
 def check_distinct_ids(splits: dict[str, ImageSet]) -> None:
     """Raise InputError if an id occurs twice, within a split or across splits: no query may be in the database."""
-    ids = list(chain.from_iterable(split.ids for split in splits.values()))
-    if len(set(ids)) == len(ids):
-        return
     seen: set[str] = set()
-    for name in ids:
+    for name in chain.from_iterable(split.ids for split in splits.values()):
         if name in seen:
             raise InputError(f"the image id {name!r} occurs twice in {', '.join(splits)}: give each image its own.")
         seen.add(name)

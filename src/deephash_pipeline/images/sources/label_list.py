@@ -52,7 +52,8 @@ class ListSource(SplitImages):
             ...     source.read(Path(folder)).splits["all"].labels
             array([[1, 1]], dtype=uint8)
         """
-        names: Sequence[str] | None = _class_names(folder, self.class_names)
+        given = self.class_names
+        names: Sequence[str] | None = _names_in(folder / given) if isinstance(given, str) else given
         found: dict[str, Rows] = {}
         for split, file in self.splits.items():
             rows, names = read_label_list(folder / file, names)
@@ -93,14 +94,12 @@ def read_label_list(path: Path, class_names: Sequence[str] | None = None) -> tup
         [('a.jpg', ['sea', 'sun']), ('b.jpg', ['sky'])]
     """
     try:
-        lines = [
-            (number, line.strip()) for number, line in enumerate(path.read_text("utf-8-sig").splitlines(), start=1)
-        ]
+        text = path.read_text("utf-8-sig")
     except FileNotFoundError as error:
         raise InputError(f"{path} is missing: put the list there, one line `path 0 1 0 ...` an image.") from error
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path} cannot be read as text ({error}): save it again, as UTF-8.") from error
-    lines = [(number, line) for number, line in lines if line]
+    lines = [(number, line.strip()) for number, line in enumerate(text.splitlines(), start=1) if line.strip()]
     if not lines:
         raise InputError(f"{path} is empty: write one line `path 0 1 0 ...` an image.")
     names = list(map(str, range(len(lines[0][1].split()) - 1))) if class_names is None else class_names
@@ -117,10 +116,7 @@ def read_label_list(path: Path, class_names: Sequence[str] | None = None) -> tup
     return rows, names
 
 
-def _class_names(root: Path, class_names: Sequence[str] | str | None) -> list[str] | None:
-    if not isinstance(class_names, str):
-        return None if class_names is None else list(class_names)
-    path = root / class_names
+def _names_in(path: Path) -> list[str]:
     try:
         return [line.strip() for line in path.read_text("utf-8-sig").splitlines() if line.strip()]
     except (OSError, UnicodeDecodeError) as error:

@@ -4,21 +4,20 @@ from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.parameters import Parameters
 from deephash_pipeline.images.decoding.image_files import Channels, ImageFiles
 from deephash_pipeline.images.sources.collection import SPLITS_ALLOWED, ImageCollection
 
 
-class ImageSource(BaseModel, ABC):
+class ImageSource(Parameters, ABC):
     """The parameters of a source as they stand in the configuration; a subclass is one `kind`.
 
     Attributes:
         kind: name of the subclass in `deephash_pipeline.images.sources.registry.SOURCES`.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     kind: str
 

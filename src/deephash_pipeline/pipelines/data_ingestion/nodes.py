@@ -46,9 +46,7 @@ def split_images(
     quarantined = pd.DataFrame(broken, columns=list(BrokenImage._fields))
     artefacts: dict[str, Any] = {"class_names": class_names, "quarantined_images": quarantined}
     for split, image_set in decoded.items():
-        artefacts[f"{split}_images"] = image_set.images
-        artefacts[f"{split}_labels"] = image_set.labels
-        artefacts[f"{split}_ids"] = image_set.ids
+        artefacts |= {f"{split}_{kind}": content for kind, content in vars(image_set).items()}
     if broken:
         logger.warning(
             "%s left out, %s says which and why",

@@ -7,13 +7,12 @@ from kedro.pipeline import Pipeline
 from deephash_pipeline.common.cell import Cell
 from deephash_pipeline.deephash.fine_tune import fine_tune
 from deephash_pipeline.pipelines.fine_tuning.nodes import encode_images
-from deephash_pipeline.pipelines.grid import DEEP_RIVALS, FINE_TUNINGS, PRE_TRAINING, RANDOM_START
-from deephash_pipeline.pipelines.shared.bundles import Bundle, node, of_cell
-from deephash_pipeline.pipelines.shared.inputs import CELL_RUN, PRE_TRAINED, TRAINING_SET
-from deephash_pipeline.pipelines.shared.searching import Sets
+from deephash_pipeline.pipelines.grid import OWN_TRUNK, RANDOM_START
+from deephash_pipeline.pipelines.shared.bundles import Bundle, node
+from deephash_pipeline.pipelines.shared.inputs import CELL_RUN, PRE_TRAINED, TRAINING_SET, of_trained_cell
+from deephash_pipeline.pipelines.shared.searching import Z_SETS, Sets
 
 IMAGES = Bundle(Sets, ("query_images", "training_images", "validation_images"))
-FEATURES = Bundle(Sets, ("query_z", "training_z", "validation_z"))
 
 
 def create_pipeline(grid: Sequence[Cell]) -> Pipeline:
@@ -30,21 +29,16 @@ def create_pipeline(grid: Sequence[Cell]) -> Pipeline:
     from_pre_training = Pipeline(
         [
             node(fine_tune, [*inputs, PRE_TRAINED], ["hasher", "history"], "fine_tune"),
-            node(encode_images, [*encoded, FEATURES], "codes", "encode"),
+            node(encode_images, [*encoded, Z_SETS], "codes", "encode"),
         ]
     )
     from_random_weights = Pipeline(
         [node(fine_tune, inputs, ["hasher", "history"], "train"), node(encode_images, encoded, "codes", "encode")]
     )
-    methods = (RANDOM_START, *FINE_TUNINGS, *DEEP_RIVALS)
-    tuned = sorted((cell for cell in grid if cell.method in methods), key=lambda cell: methods.index(cell.method))
-    instances = [
-        of_cell(
-            from_random_weights if cell.method == RANDOM_START else from_pre_training,
-            cell,
-            {"initial_hash_layer": f"{cell.of_method(PRE_TRAINING).namespace}.hash_layer"},
-            {"params:fine_tuning": f"params:fine_tuning.{cell.method}"},
-        )
-        for cell in tuned
-    ]
-    return Pipeline(instances)
+    tuned = sorted((cell for cell in grid if cell.method in OWN_TRUNK), key=lambda cell: OWN_TRUNK.index(cell.method))
+    return Pipeline(
+        [
+            of_trained_cell(from_random_weights if cell.method == RANDOM_START else from_pre_training, cell)
+            for cell in tuned
+        ]
+    )

@@ -7,9 +7,8 @@ import pandas as pd
 
 from deephash_pipeline.deephash.experiment import Experiment
 from deephash_pipeline.images.descriptors.hand_crafted import DESCRIPTORS, HandCraftedParameters
-from deephash_pipeline.pipelines.grid import compared_cells
-from deephash_pipeline.reports.cells import cell_protocol
-from deephash_pipeline.reports.paper.tables import features_of_benchmark
+from deephash_pipeline.pipelines.grid import compared_cells, on_descriptor
+from deephash_pipeline.reports.paper.tables import features_of_benchmark, scores_by_paper
 
 
 def tabulate_features(
@@ -32,15 +31,8 @@ def tabulate_features(
         Columns `feature`, `method` (display names), `code_length`, `measured`, `published`, `difference`; NaN where the
         grid's cell has not been evaluated by the paper's protocol, or the paper prints nothing for this descriptor.
     """
-    by_network = {
-        (names[cell["method"]], cell["code_length"]): cell["mean_average_precision"]
-        for cell in evaluated_cells.values()
-        if cell["method"] in names and cell_protocol(cell).name == "paper"
-    }
-    by_hand = {
-        (names[cell.method], cell.bits): metrics["mean_average_precision"]
-        for cell, metrics in zip(compared_cells(), descriptor_metrics, strict=True)
-        if cell_protocol(metrics).name == "paper"
-    }
+    on_descriptors = {on_descriptor(cell).method: names[cell.method] for cell in compared_cells()}
+    by_hand = scores_by_paper(descriptor_metrics, on_descriptors)
+    by_network = scores_by_paper(evaluated_cells.values(), names)
     feature = DESCRIPTORS[parameters.descriptor]
     return features_of_benchmark(experiment.benchmark, feature, (by_hand, by_network), names)

@@ -11,8 +11,6 @@ from deephash_pipeline.pipelines.shared.fitting import encoding_node, fitting_no
 from deephash_pipeline.pipelines.shared.inputs import CELL_RUN, TRAINING_FEATURES
 from deephash_pipeline.pipelines.shared.measuring import measuring_node
 
-SPLITS = ("training", "validation", "query")
-
 
 def create_pipeline() -> Pipeline:
     """Instantiate the templates once for each cell of the paper's table of hand-crafted features.
@@ -38,7 +36,7 @@ def _on_descriptor(cell: Cell) -> Pipeline:
     return of_cell(
         Pipeline([learn, encoding_node(), measuring_node()]),
         on_descriptor(cell),
-        {f"{split}_z": f"{split}_descriptor" for split in SPLITS},
+        {f"{split}_z": f"{split}_descriptor" for split in ("training", "validation", "query")},
         # Each method has the parameters that it has on z, and the same seed.
         {"params:cell_on_z": f"params:{cell.parameter}"},
     )

@@ -3,7 +3,7 @@
 from kedro.pipeline import Pipeline
 
 from deephash_pipeline.deephash.training_set import LabelledImages
-from deephash_pipeline.pipelines.grid import DEEP_RIVALS, FINE_TUNINGS, RANDOM_START, cells
+from deephash_pipeline.pipelines.grid import OWN_TRUNK, cells
 from deephash_pipeline.pipelines.indexing.nodes import Database, assemble_and_join_codes, join_codes
 from deephash_pipeline.pipelines.shared.bundles import Bundle, node, of_cell
 from deephash_pipeline.pipelines.shared.inputs import TRAINING_SET, TRIAL_RUN
@@ -24,5 +24,4 @@ def create_pipeline() -> Pipeline:
     of_hasher = Pipeline([node(join_codes, ["hasher", "codes", *database], "index", "make_index")])
     inputs = ("encoder", "trunk_weights", "codes", DATABASE, TRIAL_RUN)
     of_encoder = Pipeline([node(assemble_and_join_codes, inputs, "index", "make_index")])
-    own_trunk = (RANDOM_START, *FINE_TUNINGS, *DEEP_RIVALS)
-    return Pipeline([of_cell(of_hasher if cell.method in own_trunk else of_encoder, cell) for cell in cells()])
+    return Pipeline([of_cell(of_hasher if cell.method in OWN_TRUNK else of_encoder, cell) for cell in cells()])

@@ -7,10 +7,9 @@ import pandas as pd
 
 from deephash_pipeline.deephash.experiment import Experiment
 from deephash_pipeline.pipelines.grid import METHOD_GROUPS
-from deephash_pipeline.pipelines.shared.reporting import ReportingParameters
 from deephash_pipeline.reports.cells import cell_protocol
 from deephash_pipeline.reports.figures import figure_map_by_code_length
-from deephash_pipeline.reports.page import Report, render_report
+from deephash_pipeline.reports.page import Report, ReportingParameters, render_report
 from deephash_pipeline.reports.tables import (
     by_other_protocols,
     comparison_table,

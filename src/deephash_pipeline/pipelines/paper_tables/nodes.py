@@ -1,7 +1,7 @@
 """From what the runs of all benchmarks have left to the paper's tables."""
 
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any
 
 import pandas as pd
 
@@ -9,17 +9,13 @@ from deephash_pipeline.pipelines.grid import CLASSIFIER_BASELINE, CODE_LENGTHS, 
 from deephash_pipeline.reports.paper.pages import compared_page
 from deephash_pipeline.reports.paper.tables import (
     all_methods_table,
+    classifier_baselines_table,
     code_lengths_table,
     features_table,
     for_readers,
-)
-from deephash_pipeline.reports.stored_tables import (
-    classifier_baselines_table,
     with_classifier_baselines,
     with_stored_metrics,
 )
-
-Content = TypeVar("Content")
 
 TITLES = {
     "map_of_all_methods": "mAP of all methods",
@@ -48,7 +44,11 @@ def write_paper_tables(
     """
     compared = {method: name for method, name in names.items() if method != CLASSIFIER_BASELINE.method}
     former = {path.removesuffix(".csv"): table for path, table in stored.items()}
-    measured = by_benchmark(metrics)
+    measured: dict[str, list[Any]] = {}
+    for path, cell in metrics.items():
+        benchmark, method, *_ = path.split("/")
+        if method in PAPER_METHODS:
+            measured.setdefault(benchmark, []).append(cell)
     baselines = classifier_baselines_table(measured, former.get(BASELINES))
     results = with_classifier_baselines(measured, baselines)
     by_hand = {path.partition("/")[0]: table for path, table in hand_crafted.items()}
@@ -65,13 +65,3 @@ def write_paper_tables(
         beside = f"[{TITLES['map_of_all_methods']}](map_of_all_methods.md)" if name == "map_against_bits" else None
         written[f"{name}_page"] = compared_page(TITLES[name], table, results, beside=beside)
     return written
-
-
-def by_benchmark(files: Mapping[str, Content]) -> dict[str, list[Content]]:
-    """Sort ``<benchmark>/<method>/b<bits>/<file>`` by benchmark: methods of the paper's tables."""
-    sorted_files: dict[str, list[Content]] = {}
-    for path, content in files.items():
-        benchmark, method, *_ = path.split("/")
-        if method in PAPER_METHODS:
-            sorted_files.setdefault(benchmark, []).append(content)
-    return sorted_files

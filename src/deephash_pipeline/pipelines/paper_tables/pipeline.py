@@ -6,10 +6,7 @@ from deephash_pipeline.pipelines.grid import NAMES_OF_PAPER
 from deephash_pipeline.pipelines.paper_tables.nodes import BASELINES, TITLES, write_paper_tables
 from deephash_pipeline.pipelines.shared.bundles import node
 
-WRITTEN = (
-    f"{BASELINES}_rows",
-    *(f"{name}_{kind}" for name in TITLES for kind in ("rows", "page")),
-)
+WRITTEN = (f"{BASELINES}_rows", *(f"{name}_{kind}" for name in TITLES for kind in ("rows", "page")))
 
 
 def create_pipeline() -> Pipeline:
@@ -19,11 +16,6 @@ def create_pipeline() -> Pipeline:
 
         files of all benchmarks, tables as they are -> write_paper_tables -> paper_<name>_<kind>
     """
-    inputs = [
-        "metrics_of_benchmarks",
-        "hand_crafted_of_benchmarks",
-        "stored_paper_tables",
-        NAMES_OF_PAPER,
-    ]
+    inputs = ["metrics_of_benchmarks", "hand_crafted_of_benchmarks", "stored_paper_tables", NAMES_OF_PAPER]
     outputs = {written: f"paper_{written}" for written in WRITTEN}
     return Pipeline([node(write_paper_tables, inputs, outputs)])

@@ -9,7 +9,7 @@ from deephash_pipeline.common.randomness import derive_seed
 from deephash_pipeline.deephash.experiment import Experiment
 from deephash_pipeline.hashing.product_quantisation import quantise_products
 from deephash_pipeline.pipelines.grid import CODE_LENGTHS
-from deephash_pipeline.pipelines.shared.searching import Sets
+from deephash_pipeline.pipelines.shared.searching import Sets, joined
 from deephash_pipeline.retrieval import real_valued_metrics
 from deephash_pipeline.retrieval.protocols import require_protocol
 
@@ -40,6 +40,4 @@ def unit(z: NDArray[np.float32]) -> NDArray[np.float32]:
 
 def _measured(z: Sets, labels: Sets, protocol: str) -> Metrics:
     by = require_protocol(protocol)
-    items = np.concatenate([getattr(z, name) for name in by.database])
-    item_labels = np.concatenate([getattr(labels, name) for name in by.database])
-    return {"protocol": by.name, **real_valued_metrics(z.query, labels.query, items, item_labels)}
+    return {"protocol": by.name, **real_valued_metrics(z.query, labels.query, joined(by, z), joined(by, labels))}

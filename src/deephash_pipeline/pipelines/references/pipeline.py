@@ -3,10 +3,8 @@
 from kedro.pipeline import Pipeline
 
 from deephash_pipeline.pipelines.references.nodes import measure_pq, measure_z
-from deephash_pipeline.pipelines.shared.bundles import Bundle, node
-from deephash_pipeline.pipelines.shared.searching import LABEL_SETS, Sets
-
-Z = Bundle(Sets, ("query_z", "training_z", "validation_z"))
+from deephash_pipeline.pipelines.shared.bundles import node
+from deephash_pipeline.pipelines.shared.searching import LABEL_SETS, Z_SETS
 
 
 def create_pipeline() -> Pipeline:
@@ -17,10 +15,7 @@ def create_pipeline() -> Pipeline:
         z and labels of three sets -> measure_z -> z_reference
         z and labels of three sets -> measure_pq -> pq_reference
     """
-    inputs = (Z, LABEL_SETS, "params:protocol")
+    inputs = (Z_SETS, LABEL_SETS, "params:protocol")
     return Pipeline(
-        [
-            node(measure_z, inputs, "z_reference"),
-            node(measure_pq, [*inputs, "params:experiment"], "pq_reference"),
-        ]
+        [node(measure_z, inputs, "z_reference"), node(measure_pq, [*inputs, "params:experiment"], "pq_reference")]
     )

@@ -1,6 +1,5 @@
 """Tables, figures, gallery and page out of the cells' metrics."""
 
-import itertools
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -11,13 +10,12 @@ from deephash_pipeline.common.cell import SHOWN_CODE_LENGTH, Cell
 from deephash_pipeline.deephash.experiment import Experiment
 from deephash_pipeline.deephash.training_set import LabelledImages, TrainingSet
 from deephash_pipeline.pipelines.grid import METHOD_GROUPS
-from deephash_pipeline.pipelines.shared.reporting import ReportingParameters
 from deephash_pipeline.pipelines.shared.searching import Sets, searched, searched_images
 from deephash_pipeline.provenance import Origin
 from deephash_pipeline.reports.cells import cell_protocol
 from deephash_pipeline.reports.figures import figure_map_by_code_length, figure_precision_recall
 from deephash_pipeline.reports.gallery import CodedImages, retrieval_gallery
-from deephash_pipeline.reports.page import Report, render_report
+from deephash_pipeline.reports.page import Report, ReportingParameters, render_report
 from deephash_pipeline.reports.tables import (
     by_other_protocols,
     comparison_table,
@@ -29,8 +27,6 @@ from deephash_pipeline.retrieval import CodeSets
 from deephash_pipeline.retrieval.protocols import require_protocol
 
 Metrics = dict[str, Any]
-
-NOT_RECORDED = "not recorded"
 
 
 def tabulate_metrics(
@@ -56,7 +52,7 @@ def tabulate_metrics(
     own = {(cell["method"], cell["code_length"]) for cell in metrics}
     of_own = [cell for cell in unseen.values() if (cell["method"], cell["code_length"]) in own]
     return (
-        map_table(metrics, names, list(itertools.chain(*references.values()))).reset_index(),
+        map_table(metrics, names, [cell for cells in references.values() for cell in cells]).reset_index(),
         metrics_table(metrics, names),
         comparison_table(metrics, experiment.benchmark, names),
         protocols_table(metrics, of_own),
@@ -146,7 +142,7 @@ def write_report(
     protocol = cell_protocol(metrics[0])
     summary = {
         "Benchmark": experiment.benchmark,
-        "Network": made_with.get("Network", NOT_RECORDED),
+        "Network": made_with.get("Network", "not recorded"),
         "Queries": f"{metrics[0]['queries']:,}",
         "Database": f"{metrics[0]['database_size']:,} images",
         "Protocol": protocol.name,

@@ -39,16 +39,8 @@ def create_pipeline() -> Pipeline:
                 TABLES,
             ),
             node(draw_map_by_code_length, ["all_metrics", NAMES_OF_PAPER], "figure_map_by_code_length"),
-            node(
-                draw_precision_recall,
-                ["precision_recall_curves", NAMES_OF_PAPER],
-                "figure_precision_recall",
-            ),
-            node(
-                draw_gallery,
-                [SETS, f"{shown}.codes", "params:protocol", "params:experiment.seed"],
-                "gallery",
-            ),
+            node(draw_precision_recall, ["precision_recall_curves", NAMES_OF_PAPER], "figure_precision_recall"),
+            node(draw_gallery, [SETS, f"{shown}.codes", "params:protocol", "params:experiment.seed"], "gallery"),
             node(
                 write_report,
                 [CONTENT, MEASURED, f"params:cells.{shown}", "params:reporting", "params:experiment"],

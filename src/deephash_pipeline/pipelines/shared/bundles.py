@@ -100,10 +100,7 @@ OF_CELL = {"checkpoints", "codes", "encoder", "hasher", "study"}
 
 
 def of_cell(
-    template: Pipeline,
-    cell: Cell,
-    inputs: Mapping[str, str] | None = None,
-    parameters: Mapping[str, str] | None = None,
+    template: Pipeline, cell: Cell, inputs: Mapping[str, str] | None = None, parameters: Mapping[str, str] | None = None
 ) -> Pipeline:
     """Instantiate a template for a cell: what it makes and what is its own gets the cell's namespace.
 

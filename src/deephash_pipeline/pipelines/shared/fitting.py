@@ -70,10 +70,7 @@ def fitting_node(cell: str = "params:cell") -> Node:
 
 
 def encode_z(
-    encoder: Encoder,
-    training_z: NDArray[np.float32],
-    validation_z: NDArray[np.float32],
-    query_z: NDArray[np.float32],
+    encoder: Encoder, training_z: NDArray[np.float32], validation_z: NDArray[np.float32], query_z: NDArray[np.float32]
 ) -> CodeSets:
     """Hash the database (which is the training set), the validation set and the queries with the same function."""
     database, validation, query = (pack_bits(encoder.transform(z)) for z in (training_z, validation_z, query_z))

@@ -1,9 +1,13 @@
 """Bundles that several stages read."""
 
+from kedro.pipeline import Pipeline
+
+from deephash_pipeline.common.cell import Cell
 from deephash_pipeline.deephash.experiment import ClassifierRun, Run
 from deephash_pipeline.deephash.fine_tune import PreTrainedWeights
 from deephash_pipeline.deephash.training_set import LabelledFeatures, LabelledImages, TrainingSet
-from deephash_pipeline.pipelines.shared.bundles import Bundle
+from deephash_pipeline.pipelines.grid import PRE_TRAINING
+from deephash_pipeline.pipelines.shared.bundles import Bundle, of_cell
 
 TRAINING_SET = Bundle(TrainingSet, ("training_images", "training_labels", "pixel_statistics", "class_names"))
 VALIDATION_SET = Bundle(LabelledImages, ("validation_images", "validation_labels"))
@@ -16,3 +20,10 @@ CLASSIFIER_RUN = Bundle(ClassifierRun, ("params:experiment", "pre_training_check
 CLASSIFIER_RUN_OF_REPLICATE = Bundle(
     ClassifierRun.of_replicate, ("params:experiment", "params:cell", "pre_training_checkpoints")
 )
+
+
+def of_trained_cell(template: Pipeline, cell: Cell) -> Pipeline:
+    """Instantiate a template that trains a cell by its method's parameters, maybe from the pre-trained layer."""
+    start = f"{cell.of_method(PRE_TRAINING).namespace}.hash_layer"
+    parameters = {"params:fine_tuning": f"params:fine_tuning.{cell.method}"}
+    return of_cell(template, cell, {"initial_hash_layer": start}, parameters)

@@ -34,9 +34,6 @@ from deephash_pipeline.retrieval.protocols import BESIDE_METRICS, Protocol, requ
 POINTS_BY_RANK = 200
 
 
-Counts = DistanceHistograms | GradedHistograms
-
-
 def measure_retrieval(codes: CodeSets, labels: Sets, protocol: str, cell: Cell) -> tuple[dict[str, Any], pd.DataFrame]:
     """Count the items of the database at each distance from the queries, and derive a cell's metrics and curves.
 
@@ -59,27 +56,20 @@ def measure_retrieval(codes: CodeSets, labels: Sets, protocol: str, cell: Cell) 
             "or data_ingestion.unseen_classes to 0"
         )
     require_labels(database.labels, "evaluation")
-    counts = _count(codes, labels.query, database)
-    queries = _ungraded(counts)
+    measured, queries = _measured(codes, labels.query, database)
     identity = {"method": cell.method, "code_length": codes.code_length}
     metrics = {
         **identity,
         "protocol": by.name,
-        **_metrics_of(counts),
+        **measured,
         **_metrics_beside(by, codes, labels),
         "validation_mean_average_precision": _map_of_validation(codes, labels),
-        "chance_level": chance_level(labels.query, database.labels),
         "distinct_database_codes": distinct_codes(database.codes),
         "mean_bit_balance": float(bit_balance(database.codes, codes.code_length).mean()),
     }
     ranks = np.unique(np.geomspace(1, queries.database_size, POINTS_BY_RANK).round().astype(np.int64))
     curves = {"radius": precision_recall_by_radius(queries), "rank": precision_recall_by_rank(queries, ranks)}
-    frames = [
-        pd.DataFrame(
-            {**identity, "kind": kind, "point": curve.point, "precision": curve.precision, "recall": curve.recall}
-        )
-        for kind, curve in curves.items()
-    ]
+    frames = [pd.DataFrame({**identity, "kind": kind, **vars(curve)}) for kind, curve in curves.items()]
     return metrics, pd.concat(frames, ignore_index=True)
 
 
@@ -89,22 +79,19 @@ def measuring_node() -> Node:
     return node(measure_retrieval, inputs, ["metrics", "curves"], "measure")
 
 
-def _count(codes: CodeSets, query_labels: NDArray[Any], database: Database) -> Counts:
+def _measured(
+    codes: CodeSets, query_labels: NDArray[Any], database: Database
+) -> tuple[dict[str, Any], DistanceHistograms]:
+    """Count, by the number of labels shared where images may have several; give the metrics and the distances."""
     count = count_shared_labels if query_labels.ndim == 2 else count_distances
-    return count(codes.query, query_labels, database.codes, database.labels, codes.code_length)
-
-
-def _ungraded(counts: Counts) -> DistanceHistograms:
-    return counts.distances if isinstance(counts, GradedHistograms) else counts
-
-
-def _metrics_of(counts: Counts) -> dict[str, Any]:
-    distances = _ungraded(counts)
+    counts = count(codes.query, query_labels, database.codes, database.labels, codes.code_length)
+    distances = counts.distances if isinstance(counts, GradedHistograms) else counts
     return {
         **retrieval_metrics(distances),
         "mean_average_precision_at_1000_by_hits": mean_average_precision_at_by_hits(distances, TRUNCATION_RANK),
         **(graded_metrics(counts) if isinstance(counts, GradedHistograms) else {}),
-    }
+        "chance_level": chance_level(query_labels, database.labels),
+    }, distances
 
 
 def _metrics_beside(by: Protocol, codes: CodeSets, labels: Sets) -> dict[str, Any]:
@@ -114,8 +101,7 @@ def _metrics_beside(by: Protocol, codes: CodeSets, labels: Sets) -> dict[str, An
     database = searched(require_protocol(by.beside), codes, labels)
     if not finds_anything(labels.query, database.labels):
         return {}
-    counts = _count(codes, labels.query, database)
-    found = {**_metrics_of(counts), "chance_level": chance_level(labels.query, database.labels)}
+    found, _ = _measured(codes, labels.query, database)
     return {f"{by.beside}_{name}": found[name] for name in BESIDE_METRICS if name in found}
 
 

@@ -23,6 +23,7 @@ class Sets(NamedTuple):
 
 
 LABEL_SETS = Bundle(Sets, ("query_labels", "training_labels", "validation_labels"))
+Z_SETS = Bundle(Sets, ("query_z", "training_z", "validation_z"))
 
 
 class Database(NamedTuple):
@@ -38,11 +39,15 @@ def searched(protocol: Protocol, codes: CodeSets, labels: Sets) -> Database:
     Raises:
         InputError: the codes are of other images than the labels.
     """
-    sets = {"training": (codes.database, labels.training), "validation": (codes.validation, labels.validation)}
-    if len(codes.query) != len(labels.query) or any(len(own) != len(of) for own, of in sets.values()):
+    of_sets = Sets(codes.query, codes.database, codes.validation)
+    if [*map(len, of_sets)] != [*map(len, labels)]:
         raise InputError("the codes are not those of the images here: encode them again")
-    own = [sets[name] for name in protocol.database]
-    return Database(np.concatenate([codes for codes, _ in own]), np.concatenate([labels for _, labels in own]))
+    return Database(joined(protocol, of_sets), joined(protocol, labels))
+
+
+def joined(protocol: Protocol, sets: Sets) -> NDArray[Any]:
+    """Put what the sets that the queries search have into one array."""
+    return np.concatenate([getattr(sets, name) for name in protocol.database])
 
 
 def finds_anything(query_labels: NDArray[Any], database_labels: NDArray[Any]) -> bool:

@@ -3,13 +3,19 @@
 from kedro.pipeline import Pipeline
 
 from deephash_pipeline.common.cell import SHOWN_CODE_LENGTH
-from deephash_pipeline.pipelines.grid import PRE_TRAINING, TUNED_METHODS, cells
-from deephash_pipeline.pipelines.shared.bundles import Bundle, node, of_cell
-from deephash_pipeline.pipelines.shared.inputs import PRE_TRAINED, TRAINING_SET, TRIAL_RUN, VALIDATION_SET
-from deephash_pipeline.pipelines.tuning.nodes import Study, TunedCell, search_parameters
+from deephash_pipeline.pipelines.grid import TUNED_METHODS, cells
+from deephash_pipeline.pipelines.shared.bundles import Bundle, node
+from deephash_pipeline.pipelines.shared.inputs import (
+    PRE_TRAINED,
+    TRAINING_SET,
+    TRIAL_RUN,
+    VALIDATION_SET,
+    of_trained_cell,
+)
+from deephash_pipeline.pipelines.tuning.nodes import search_parameters
+from deephash_pipeline.tuning.trial import TrialJob
 
-CELL = Bundle(TunedCell, ("params:fine_tuning", TRIAL_RUN, PRE_TRAINED))
-STUDY = Bundle(Study, ("params:tuning", "params:protocol", "study"))
+JOB = Bundle(TrialJob, (TRAINING_SET, VALIDATION_SET, "params:fine_tuning", PRE_TRAINED, TRIAL_RUN, "params:tuning"))
 
 
 def create_pipeline() -> Pipeline:
@@ -20,15 +26,6 @@ def create_pipeline() -> Pipeline:
         images, labels, {trunk, softmax}_weights, deephash_pretrained.b32.hash_layer, <cell>.study -> search
             -> <cell>.trials
     """
-    template = Pipeline([node(search_parameters, [TRAINING_SET, VALIDATION_SET, CELL, STUDY], "trials", "search")])
-    return Pipeline(
-        [
-            of_cell(
-                template,
-                cell,
-                {"initial_hash_layer": f"{cell.of_method(PRE_TRAINING).namespace}.hash_layer"},
-                {"params:fine_tuning": f"params:fine_tuning.{cell.method}"},
-            )
-            for cell in cells(*TUNED_METHODS, code_lengths=[SHOWN_CODE_LENGTH])
-        ]
-    )
+    template = Pipeline([node(search_parameters, [JOB, "params:protocol", "study"], "trials", "search")])
+    grid = cells(*TUNED_METHODS, code_lengths=[SHOWN_CODE_LENGTH])
+    return Pipeline([of_trained_cell(template, cell) for cell in grid])

@@ -6,13 +6,7 @@ import pandas as pd
 
 from deephash_pipeline.reports.cells import CellMetrics, cell_code_length, cell_metric, classifier_baseline_cell
 from deephash_pipeline.reports.paper.published import CITED_HEADING, CITED_NOTE, MAIN_CODE_LENGTHS
-from deephash_pipeline.reports.paper.tables import (
-    BENCHMARKS,
-    NOT_PRINTED,
-    NOT_RUN,
-    Results,
-    for_readers,
-)
+from deephash_pipeline.reports.paper.tables import BENCHMARKS, NOT_PRINTED, NOT_RUN, Results, for_readers
 from deephash_pipeline.reports.tables import citations
 
 PAPER_SIZES = {
@@ -64,7 +58,7 @@ def compared_page(title: str, table: pd.DataFrame, results: Results, *, beside: 
             continue
         for feature, half in own.groupby("feature", sort=False):
             parts += [f"### {feature}\n", _wide(half, code_lengths, {})]
-    return _page(title, parts)
+    return f"# {title}\n\n" + "\n".join(parts) + "\nWritten by `kedro run --pipelines=paper_tables`.\n"
 
 
 def _measured_on(benchmark: str, cells: Sequence[CellMetrics], ran: bool) -> str:
@@ -101,7 +95,3 @@ def markdown_table(header: Sequence[object], rows: Iterable[Sequence[object]]) -
     """Write a table as Markdown."""
     first, *lines = (f"| {' | '.join(map(str, line))} |\n" for line in (header, *rows))
     return "".join([first, "|" + "---|" * len(header) + "\n", *lines])
-
-
-def _page(title: str, parts: Iterable[str]) -> str:
-    return f"# {title}\n\n" + "\n".join(parts) + "\nWritten by `kedro run --pipelines=paper_tables`.\n"

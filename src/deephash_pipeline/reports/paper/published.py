@@ -8,6 +8,7 @@ metric is compared with them.
 """
 
 import csv
+import math
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -45,25 +46,32 @@ def _printed(table: str) -> Mapping[tuple[str, str, int], float]:
     return {(row["benchmark"], row["method"], int(row["code_length"])): float(row["map"]) for row in rows}
 
 
-def published_map(benchmark: str, method: str, code_length: int) -> float | None:
+def published_map(benchmark: str, method: str, code_length: int, table: str = "network") -> float:
     """Mean average precision that the paper prints for one cell, in [0, 1].
 
     Args:
         benchmark: `mnist`, `cifar10`, `kaggle_face` or `sun397`; any other has no published metrics.
         method: key of the method, for example `itq` or `deephash`.
         code_length: bits of the code.
+        table: ``network`` for scores on its features; ``hand_crafted`` for those on GIST (`cifar10`) or on a bag of
+            dense SIFT words (`sun397`); ``cited`` for what the paper cites, of other protocols (`CITED_NOTE`).
 
     Returns:
-        The printed value, or None where the paper prints none or only cites one (`cited_map`): nothing is interpolated
-        between code lengths.
+        The printed value; NaN where there is none, for nothing is interpolated between code lengths.
 
     Example:
-        >>> published_map("mnist", "deephash", 48)
-        0.9938
-        >>> published_map("mnist", "deephash", 32) is None
-        True
+        >>> published_map("mnist", "deephash", 48), published_map("mnist", "deephash", 32)
+        (0.9938, nan)
+        >>> published_map("cifar10", "ksh", 16, "hand_crafted"), published_map("mnist", "liong_sdh", 16, "cited")
+        (0.2191, 0.4675)
     """
-    return _printed("network").get((benchmark, VARIANTS.get(method, method), code_length))
+    return _printed(table).get((benchmark, VARIANTS.get(method, method), code_length), math.nan)
+
+
+def beside_published(benchmark: str, method: str, code_length: int, measured: float) -> tuple[float, ...]:
+    """Give what was measured, what is published, the difference, and what is cited."""
+    published = published_map(benchmark, method, code_length)
+    return measured, published, measured - published, published_map(benchmark, method, code_length, "cited")
 
 
 def cited_map(benchmark: str, method: str) -> dict[int, float]:
@@ -81,21 +89,3 @@ def cited_map(benchmark: str, method: str) -> dict[int, float]:
     """
     cells = _printed("cited").items()
     return {bits: score for (of, key, bits), score in cells if (of, key) == (benchmark, method)}
-
-
-def published_hand_crafted_map(benchmark: str, method: str, code_length: int) -> float | None:
-    """Mean average precision that the paper prints for a method on hand-crafted features, in [0, 1].
-
-    Args:
-        benchmark: `cifar10` (GIST) or `sun397` (bag of dense SIFT words); any other has no published metrics.
-        method: key of the method: `lsh`, `itq`, `bre`, `mlh`, `ksh` or `deephash_pretrained`.
-        code_length: bits of the code, 16 or 32.
-
-    Returns:
-        The printed value, or None where the paper prints none.
-
-    Example:
-        >>> published_hand_crafted_map("cifar10", "ksh", 16)
-        0.2191
-    """
-    return _printed("hand_crafted").get((benchmark, method, code_length))

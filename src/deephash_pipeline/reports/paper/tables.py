@@ -4,8 +4,9 @@ A metric that is missing is NaN here; `for_readers` says in words why. No publis
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TypeAlias
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import product
+from typing import Any, TypeAlias
 
 import pandas as pd
 
@@ -15,12 +16,13 @@ from deephash_pipeline.reports.cells import (
     cell_code_length,
     cell_metric,
     cell_protocol,
+    classifier_baseline_cell,
 )
 from deephash_pipeline.reports.paper.published import (
     FEATURE_CODE_LENGTHS,
     MAIN_CODE_LENGTHS,
+    beside_published,
     cited_map,
-    published_hand_crafted_map,
     published_map,
 )
 
@@ -35,6 +37,9 @@ FEATURE_METHODS = ("lsh", "itq", "bre", "mlh", "ksh", "deephash_pretrained")
 
 NOT_RUN = "not run"
 NOT_PRINTED = "\N{EN DASH}"
+
+_KEYS = ["benchmark", "feature", "method", "code_length"]
+_BASELINE_METRICS = ["code_length", "mean_average_precision", "queries", "database_size", "chance_level"]
 
 FeatureScores: TypeAlias = Mapping[tuple[str, int], float]
 """Name of a method and code length -> mAP."""
@@ -53,23 +58,12 @@ def all_methods_table(results: Results, display_names: Mapping[str, str]) -> pd.
     Returns:
         Frame with columns `benchmark`, `method` (names), `code_length`, `measured`, `published`, `difference`, `cited`.
     """
-    return _table(
-        results,
-        display_names,
-        (
-            (benchmark, method, code_length)
-            for benchmark in BENCHMARKS
-            for method in display_names
-            for code_length in sorted({*MAIN_CODE_LENGTHS, *cited_map(benchmark, method)})
-        ),
-    )
+    return _table(results, display_names, lambda *cited: sorted({*MAIN_CODE_LENGTHS, *cited_map(*cited)}))
 
 
-def code_lengths_table(results: Results, display_names: Mapping[str, str], code_lengths: Iterable[int]) -> pd.DataFrame:
+def code_lengths_table(results: Results, display_names: Mapping[str, str], code_lengths: Sequence[int]) -> pd.DataFrame:
     """Points of the figure 'mAP against bits', as `all_methods_table` but without `cited`."""
-    lengths = list(code_lengths)
-    rows = ((benchmark, method, length) for benchmark in BENCHMARKS for method in display_names for length in lengths)
-    return _table(results, display_names, rows).drop(columns="cited")
+    return _table(results, display_names, lambda *_: code_lengths).drop(columns="cited")
 
 
 def features_table(
@@ -86,14 +80,13 @@ def features_table(
         Frame with columns `benchmark`, `feature`, `method` (names), `code_length`, `measured`, `published`,
         `difference`.
     """
-    measured = _measured(results)
     tables = []
     for benchmark, feature in HAND_CRAFTED_FEATURES.items():
-        by_hand = {}
+        by_hand: dict[Any, float] = {}
         if benchmark in hand_crafted:
-            frame = hand_crafted[benchmark][hand_crafted[benchmark]["feature"] == feature]
-            by_hand = dict(zip(_cells_of(frame), frame["measured"], strict=True))
-        by_network = {(display_names[key[1]], key[2]): score for key, score in measured.items() if key[0] == benchmark}
+            frame = hand_crafted[benchmark].set_index(["method", "code_length"])
+            by_hand = frame.loc[frame["feature"] == feature, "measured"].to_dict()
+        by_network = scores_by_paper(results.get(benchmark, ()), display_names)
         own = features_of_benchmark(benchmark, feature, (by_hand, by_network), display_names)
         own.insert(0, "benchmark", BENCHMARKS[benchmark])
         tables.append(own)
@@ -113,15 +106,12 @@ def features_of_benchmark(
     """
     of_paper = HAND_CRAFTED_FEATURES.get(benchmark) == feature
     rows = []
-    for name, own, look_up in zip(
-        (feature, NETWORK_FEATURE), scores, (published_hand_crafted_map, published_map), strict=True
-    ):
-        for method in FEATURE_METHODS:
-            for length in FEATURE_CODE_LENGTHS:
-                printed = look_up(benchmark, method, length) if of_paper or name == NETWORK_FEATURE else None
-                published = math.nan if printed is None else printed
-                score = own.get((display_names[method], length), math.nan)
-                rows.append((name, display_names[method], length, score, published, score - published))
+    for name, own, table in zip((feature, NETWORK_FEATURE), scores, ("hand_crafted", "network"), strict=True):
+        for method, length in product(FEATURE_METHODS, FEATURE_CODE_LENGTHS):
+            compared = of_paper or name == NETWORK_FEATURE
+            published = published_map(benchmark, method, length, table) if compared else math.nan
+            score = own.get((display_names[method], length), math.nan)
+            rows.append((name, display_names[method], length, score, published, score - published))
     return pd.DataFrame(rows, columns=["feature", "method", "code_length", "measured", "published", "difference"])
 
 
@@ -146,28 +136,87 @@ def for_readers(table: pd.DataFrame) -> pd.DataFrame:
     return shown
 
 
-def _measured(results: Results) -> dict[tuple[str, str, int], float]:
+def scores_by_paper(cells: Iterable[CellMetrics], display_names: Mapping[str, str]) -> FeatureScores:
+    """Collect the mAP of the methods that have a name, as far as it was measured by the paper's protocol."""
     return {
-        (benchmark, str(cell["method"]), cell_code_length(cell)): cell_metric(cell, "mean_average_precision")
-        for benchmark, cells in results.items()
+        (display_names[cell["method"]], cell_code_length(cell)): cell_metric(cell, "mean_average_precision")
         for cell in cells
-        if cell["method"] != CLASSIFIER_BASELINE and cell_protocol(cell).name == "paper"
+        if cell["method"] in display_names and cell_protocol(cell).name == "paper"
     }
 
 
-def _table(results: Results, display_names: Mapping[str, str], cells: Iterable[tuple[str, str, int]]) -> pd.DataFrame:
-    measured = _measured(results)
+def _table(
+    results: Results, display_names: Mapping[str, str], code_lengths: Callable[[str, str], Sequence[int]]
+) -> pd.DataFrame:
+    """Lay out all benchmarks and methods, each at the code lengths that it has."""
+    measured = {benchmark: scores_by_paper(own, display_names) for benchmark, own in results.items()}
     rows = []
-    for benchmark, method, code_length in cells:
-        score = measured.get((benchmark, method, code_length), math.nan)
-        printed = published_map(benchmark, method, code_length)
-        published = math.nan if printed is None else printed
-        cited = cited_map(benchmark, method).get(code_length, math.nan)
-        name = display_names[method]
-        rows.append((BENCHMARKS[benchmark], name, code_length, score, published, score - published, cited))
+    for benchmark, (method, name) in product(BENCHMARKS, display_names.items()):
+        for code_length in code_lengths(benchmark, method):
+            score = measured.get(benchmark, {}).get((name, code_length), math.nan)
+            beside = beside_published(benchmark, method, code_length, score)
+            rows.append((BENCHMARKS[benchmark], name, code_length, *beside))
     columns = ["benchmark", "method", "code_length", "measured", "published", "difference", "cited"]
     return pd.DataFrame(rows, columns=columns)
 
 
-def _cells_of(frame: pd.DataFrame) -> list[tuple[str, int]]:
-    return [(str(name), int(length)) for name, length in zip(frame["method"], frame["code_length"], strict=True)]
+def with_stored_metrics(table: pd.DataFrame, stored: pd.DataFrame) -> pd.DataFrame:
+    """Fill what a table lacks from the table that it replaces.
+
+    Rows that the table no longer has, of a method under another name for example, are left out.
+
+    Args:
+        table: the new one, with NaN where nothing was measured.
+        stored: the former one as read from its CSV, with words there.
+
+    Example:
+        >>> import math
+        >>> table = pd.DataFrame({"method": ["ITQ", "KSH"], "code_length": 12, "measured": [math.nan, 0.6]})
+        >>> stored = pd.DataFrame({"method": ["ITQ", "KSH"], "code_length": 12, "measured": ["0.3446", "0.5"]})
+        >>> with_stored_metrics(table, stored)["measured"].tolist()
+        [0.3446, 0.6]
+    """
+    keys = [name for name in _KEYS if name in table]
+    former = stored.set_index(keys)[["measured"]].apply(pd.to_numeric, errors="coerce")
+    filled = table.set_index(keys)
+    filled[["measured"]] = filled[["measured"]].fillna(former)
+    if "difference" in filled:
+        filled["difference"] = filled["measured"] - filled["published"]
+    return filled.reset_index()[list(table)]
+
+
+def classifier_baselines_table(results: Results, stored: pd.DataFrame | None = None) -> pd.DataFrame:
+    """Give each benchmark's 1-of-C code, whose metrics say on what was measured there: from its run, else as stored.
+
+    Args:
+        results: metrics of the cells that were run.
+        stored: the former table.
+
+    Returns:
+        Frame with columns `benchmark` (key), `method` and `_BASELINE_METRICS`.
+    """
+    cells = {} if stored is None else {str(row["benchmark"]): row for row in _records(stored)}
+    measured = {benchmark: classifier_baseline_cell(of_benchmark) for benchmark, of_benchmark in results.items()}
+    cells.update((benchmark, cell) for benchmark, cell in measured.items() if cell is not None)
+    rows = [{**cell, "benchmark": benchmark} for benchmark, cell in sorted(cells.items())]
+    return pd.DataFrame(rows, columns=["benchmark", "method", *_BASELINE_METRICS]).convert_dtypes()
+
+
+def with_classifier_baselines(results: Results, table: pd.DataFrame) -> dict[str, list[CellMetrics]]:
+    """Give every benchmark the 1-of-C code of the table in place of its own.
+
+    Args:
+        results: metrics of the cells that were run.
+        table: table of `classifier_baselines_table`.
+    """
+    cells = {
+        benchmark: [cell for cell in of_benchmark if cell["method"] != CLASSIFIER_BASELINE]
+        for benchmark, of_benchmark in results.items()
+    }
+    for row in _records(table):
+        cells.setdefault(str(row["benchmark"]), []).append(row)
+    return cells
+
+
+def _records(table: pd.DataFrame) -> list[CellMetrics]:
+    return [{str(name): value for name, value in row.items() if pd.notna(value)} for row in table.to_dict("records")]

@@ -48,11 +48,6 @@ class TrainingState:
     progress: Mapping[str, Any]
     configuration: Mapping[str, Any]
 
-    @property
-    def finished(self) -> bool:
-        """Whether nothing is left to do."""
-        return bool(self.progress["finished"])
-
 
 class CheckpointFolder:
     """The checkpoints of one training.
@@ -163,9 +158,8 @@ def first_difference(configuration: Mapping[str, Any], stored: Mapping[str, Any]
         'epochs'
     """
     for name in sorted(configuration.keys() | stored.keys()):
-        if name not in configuration or name not in stored:
-            return name
-        if _text(configuration[name], sort_keys=True) != _text(stored[name], sort_keys=True):
+        known = [_text(given[name], sort_keys=True) for given in (configuration, stored) if name in given]
+        if known.count(known[0]) < 2:
             return name
     return None
 

@@ -67,8 +67,14 @@ class Continuation:
             return
         difference = first_difference(self.configuration, stored.configuration)
         if difference is None:
-            self._restore(stored)
-        elif stored.finished:
+            self.training.restore(stored.tensors, stored.progress)
+            self.steps = stored.progress["steps"]
+            progress = self.training.progress
+            where = "finished before" if progress.finished else f"goes on in epoch {progress.epoch}"
+            logger.info("%s: %s, from %s", self.run.name, where, self.checkpoints.folder)
+            if rank() == 0:
+                self.checkpoints.tidy()
+        elif stored.progress["finished"]:
             # Its result is stored elsewhere: nothing is lost. No rank may find the folder half empty.
             logger.info("%s: `%s` has changed, training starts anew", self.run.name, difference)
             any_rank(False)
@@ -111,16 +117,6 @@ class Continuation:
         # A network of gigabytes, or a slow disk, waits longer than was asked for.
         seconds = max(wanted, self.seconds_to_save / LARGEST_SHARE) if wanted else 0
         return time.monotonic() - self.last_saved >= seconds
-
-    def _restore(self, stored: TrainingState) -> None:
-        assert self.checkpoints is not None, "what is restored comes from there"
-        self.training.restore(stored.tensors, stored.progress)
-        self.steps = stored.progress["steps"]
-        progress = self.training.progress
-        where = "finished before" if progress.finished else f"goes on in epoch {progress.epoch}"
-        logger.info("%s: %s, from %s", self.run.name, where, self.checkpoints.folder)
-        if rank() == 0:
-            self.checkpoints.tidy()
 
     def _refusal(self, difference: str, stored: Mapping[str, Any]) -> str:
         assert self.checkpoints is not None, "what is refused comes from there"
