@@ -5,23 +5,18 @@ from typing import Any
 
 import pandas as pd
 
-from deephash_pipeline.pipelines.grid import CLASSIFIER_BASELINE, CODE_LENGTHS, PAPER_METHODS
+from deephash_pipeline.pipelines.grid import CLASSIFIER_BASELINE, PAPER_METHODS
 from deephash_pipeline.reports.paper.pages import compared_page
 from deephash_pipeline.reports.paper.tables import (
     all_methods_table,
     classifier_baselines_table,
-    code_lengths_table,
     features_table,
     for_readers,
     with_classifier_baselines,
     with_stored_metrics,
 )
 
-TITLES = {
-    "map_of_all_methods": "mAP of all methods",
-    "hand_crafted_against_cnn": "Hand-crafted against CNN",
-    "map_against_bits": "mAP against bits",
-}
+TITLES = {"map_of_all_methods": "mAP of all methods", "hand_crafted_against_cnn": "Hand-crafted against CNN"}
 BASELINES = "classifier_baselines"
 
 
@@ -55,13 +50,11 @@ def write_paper_tables(
     tables = {
         "map_of_all_methods": all_methods_table(results, compared),
         "hand_crafted_against_cnn": features_table(results, by_hand, compared),
-        "map_against_bits": code_lengths_table(results, compared, CODE_LENGTHS),
     }
     for name in former.keys() & tables.keys():
         tables[name] = with_stored_metrics(tables[name], former[name])
     written: dict[str, Any] = {f"{BASELINES}_rows": baselines}
     for name, table in tables.items():
         written[f"{name}_rows"] = for_readers(table)
-        beside = f"[{TITLES['map_of_all_methods']}](map_of_all_methods.md)" if name == "map_against_bits" else None
-        written[f"{name}_page"] = compared_page(TITLES[name], table, results, beside=beside)
+        written[f"{name}_page"] = compared_page(TITLES[name], table, results)
     return written

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import pandas as pd
 
 from deephash_pipeline.reports.cells import CellMetrics, cell_code_length, cell_metric, classifier_baseline_cell
-from deephash_pipeline.reports.paper.published import CITED_HEADING, CITED_NOTE, MAIN_CODE_LENGTHS
+from deephash_pipeline.reports.paper.published import CITED_HEADING, CITED_NOTE
 from deephash_pipeline.reports.paper.tables import BENCHMARKS, NOT_PRINTED, NOT_RUN, Results, for_readers
 from deephash_pipeline.reports.tables import citations
 
@@ -23,7 +23,7 @@ PROTOCOL = (
 )
 
 
-def compared_page(title: str, table: pd.DataFrame, results: Results, *, beside: str | None = None) -> str:
+def compared_page(title: str, table: pd.DataFrame, results: Results) -> str:
     """Write a table of measured and published mAP, a section for each benchmark and feature.
 
     Args:
@@ -31,18 +31,14 @@ def compared_page(title: str, table: pd.DataFrame, results: Results, *, beside: 
         table: table of `paper_tables`, with the columns `benchmark`, `method`, `code_length`, `measured`, `published`,
             and maybe `feature` and `cited`.
         results: metrics of the cells that were run.
-        beside: link to the page that has the paper's main code lengths; this one then has only the others.
     """
     shown = for_readers(table)
     cited = {name: citations(own) for name, own in table.groupby("benchmark")} if "cited" in table else {}
     parts = [PROTOCOL]
-    if beside is not None:
-        table = table[~table["code_length"].isin(MAIN_CODE_LENGTHS)]
-        parts.append(f"The code lengths of {beside} are not repeated here.\n")
-    code_lengths = sorted(set(table["code_length"]))
+    # Without those that only a cited method has.
+    code_lengths = sorted(set.intersection(*(set(own["code_length"]) for _, own in table.groupby("method"))))
     if any(cited.values()):
         parts.append(f"{CITED_NOTE}\n")
-        code_lengths = list(MAIN_CODE_LENGTHS)
     for benchmark, name in BENCHMARKS.items():
         own = shown[shown["benchmark"] == name]
         if own.empty:

@@ -4,7 +4,7 @@ A metric that is missing is NaN here; `for_readers` says in words why. No publis
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 from typing import Any, TypeAlias
 
@@ -49,7 +49,7 @@ Results: TypeAlias = Mapping[str, Sequence[CellMetrics]]
 
 
 def all_methods_table(results: Results, display_names: Mapping[str, str]) -> pd.DataFrame:
-    """Table 'mAP of all methods': 12, 24 and 48 bits, and the true code lengths of what the paper only cites.
+    """Table 'mAP of all methods', at all code lengths of the paper's tables, and the true ones of what it only cites.
 
     Args:
         results: metrics of the cells that were run.
@@ -58,12 +58,15 @@ def all_methods_table(results: Results, display_names: Mapping[str, str]) -> pd.
     Returns:
         Frame with columns `benchmark`, `method` (names), `code_length`, `measured`, `published`, `difference`, `cited`.
     """
-    return _table(results, display_names, lambda *cited: sorted({*MAIN_CODE_LENGTHS, *cited_map(*cited)}))
-
-
-def code_lengths_table(results: Results, display_names: Mapping[str, str], code_lengths: Sequence[int]) -> pd.DataFrame:
-    """Points of the figure 'mAP against bits', as `all_methods_table` but without `cited`."""
-    return _table(results, display_names, lambda *_: code_lengths).drop(columns="cited")
+    measured = {benchmark: scores_by_paper(own, display_names) for benchmark, own in results.items()}
+    rows = []
+    for benchmark, (method, name) in product(BENCHMARKS, display_names.items()):
+        for code_length in sorted({*MAIN_CODE_LENGTHS, *FEATURE_CODE_LENGTHS, *cited_map(benchmark, method)}):
+            score = measured.get(benchmark, {}).get((name, code_length), math.nan)
+            beside = beside_published(benchmark, method, code_length, score)
+            rows.append((BENCHMARKS[benchmark], name, code_length, *beside))
+    columns = ["benchmark", "method", "code_length", "measured", "published", "difference", "cited"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def features_table(
@@ -143,21 +146,6 @@ def scores_by_paper(cells: Iterable[CellMetrics], display_names: Mapping[str, st
         for cell in cells
         if cell["method"] in display_names and cell_protocol(cell).name == "paper"
     }
-
-
-def _table(
-    results: Results, display_names: Mapping[str, str], code_lengths: Callable[[str, str], Sequence[int]]
-) -> pd.DataFrame:
-    """Lay out all benchmarks and methods, each at the code lengths that it has."""
-    measured = {benchmark: scores_by_paper(own, display_names) for benchmark, own in results.items()}
-    rows = []
-    for benchmark, (method, name) in product(BENCHMARKS, display_names.items()):
-        for code_length in code_lengths(benchmark, method):
-            score = measured.get(benchmark, {}).get((name, code_length), math.nan)
-            beside = beside_published(benchmark, method, code_length, score)
-            rows.append((BENCHMARKS[benchmark], name, code_length, *beside))
-    columns = ["benchmark", "method", "code_length", "measured", "published", "difference", "cited"]
-    return pd.DataFrame(rows, columns=columns)
 
 
 def with_stored_metrics(table: pd.DataFrame, stored: pd.DataFrame) -> pd.DataFrame:
