@@ -21,7 +21,8 @@ from PIL import Image, ImageDraw, ImageEnhance, ImageFilter, ImageOps
 from deephash_pipeline.deephash import FeatureExtractor
 from deephash_pipeline.hashing import HASH_FUNCTIONS
 from deephash_pipeline.images.registration import Picture, register
-from deephash_pipeline.search.duplicates import AGREEMENT, finding
+from deephash_pipeline.search.duplicates import finding
+from deephash_pipeline.search.duplicates.levels import Level
 from deephash_pipeline.search.images import list_images
 
 ORIGINALS = 300
@@ -181,16 +182,16 @@ def main(paths: tuple[str, ...], originals: int) -> None:
         rows = {"the six": list(np.mean([rows[edit] for edit in USUAL], axis=0)), **rows}
         for edit, recalls in rows.items():
             click.echo(f"  {edit:16}" + "".join(f"{recall:8.3f}" for recall in recalls))
-    for level, least in AGREEMENT.items():
-        taken = {edit: found[edit]["registered"] <= 1 - least for edit in EDITS}
+    for level in Level:
+        taken = {edit: found[edit]["registered"] <= 1 - level.agreement for edit in EDITS}
         wrong = sum(int((taken[edit] & ~same).sum()) for edit in USUAL)
         share = wrong / sum(int((~same).sum()) for _ in USUAL)
         recalls = ", ".join(f"{edit} {taken[edit][right].mean():.3f}" for edit in EDITS)
-        click.echo(f"{level} ({least}): {wrong} other pairs, {100 * share:.5f} %; recall: {recalls}")
+        click.echo(f"{level} ({level.agreement}): {wrong} other pairs, {100 * share:.5f} %; recall: {recalls}")
     pairs = {
         (int(drawn[r]), int(c))
         for edit in USUAL
-        for r, c in np.argwhere((found[edit]["registered"] <= 1 - AGREEMENT["default"]) & ~same)
+        for r, c in np.argwhere((found[edit]["registered"] <= 1 - Level.DEFAULT.agreement) & ~same)
     }
     for original, other in sorted(pairs):
         click.echo(f"other pair: {photos[original].name} {photos[other].name}")
