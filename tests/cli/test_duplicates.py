@@ -138,13 +138,18 @@ def test_flat_pictures_pages_of_text_and_frames_of_a_burst_are_no_copies(command
     assert names(group) == {"dark 0.png", "dark 0 again.png"}
 
 
+def build_keeping_features(index, folder, extractor):  # noqa: F811
+    """Build an index of a folder that keeps its features."""
+    noise = np.random.default_rng(0).integers(0, 256, (40, 32, 32, 3), dtype=np.uint8)
+    encoder, about = learned(ITQ(16), extractor, extractor.features(noise))
+    with ImageIndex.create(index, ImageHasher(extractor.trunk, encoder, about), features=True) as images:
+        images.add_files(list_images([folder])[0])
+
+
 @pytest.fixture
 def index(tmp_path, folder, extractor):  # noqa: F811
     """An index of the folder that keeps features."""
-    noise = np.random.default_rng(0).integers(0, 256, (40, 32, 32, 3), dtype=np.uint8)
-    encoder, about = learned(ITQ(16), extractor, extractor.features(noise))
-    with ImageIndex.create(tmp_path / "x.index", ImageHasher(extractor.trunk, encoder, about), features=True) as index:
-        index.add_files(list_images([folder])[0])
+    build_keeping_features(tmp_path / "x.index", folder, extractor)
     return tmp_path / "x.index"
 
 
