@@ -32,8 +32,8 @@ from deephash_pipeline.search.images.listing import ListedImage
 
 HASH_RADIUS, MOST_BY_HASH = 10, 10
 """Bits of pHash in which candidates differ, and how many of them a picture has at most."""
-FEATURE_BITS, SHORTLIST, NEIGHBOURS, FARTHEST = 256, 64, 16, 0.4
-"""Of a picture's neighbours by features: bits of LSH, how many by them, how many by cosine, its largest distance."""
+FEATURE_BITS, SHORTLIST, NEIGHBOURS = 256, 64, 16
+"""Of a picture's neighbours by features: bits of LSH, how many by them, how many by cosine."""
 PATIENCE = 2
 """Neighbours of a picture that are no copies before those farther away are left alone."""
 FLAT = 2.0
@@ -249,6 +249,21 @@ def candidates(prints: Fingerprints, asked: NDArray[np.bool_], among: NDArray[np
     ]
 
 
+def whitened(z: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Features of unit length in which what many pictures share counts less: it tells kinds apart, and not copies.
+
+    Example:
+        >>> z = whitened(np.eye(2, dtype=np.float32))
+        >>> (z @ z.T).round(1).tolist()
+        [[1.0, -1.0], [-1.0, 1.0]]
+    """
+    centred = z - z.mean(axis=0)
+    variances, directions = np.linalg.eigh(centred.T @ centred / len(z))
+    # Of few pictures most directions are unknown.
+    ridge = max(variances.sum() / min(z.shape), np.finfo(np.float32).tiny)
+    return unit_rows(centred @ (directions / np.sqrt(np.maximum(variances, 0) + ridge)))
+
+
 def _near_by_hash(
     hashes: NDArray[np.uint8], asked: NDArray[np.int64], among: NDArray[np.int64]
 ) -> Iterator[tuple[int, int]]:
@@ -272,12 +287,10 @@ def _near_by_features(
     features: NDArray[np.float16], asked: NDArray[np.int64], among: NDArray[np.int64]
 ) -> Iterator[tuple[int, list[int]]]:
     """Each picture and the nearest to it by features."""
-    z = features.astype(np.float32)
+    z = whitened(features.astype(np.float32))
     codes = pack_bits(HASH_FUNCTIONS["lsh_centred"](FEATURE_BITS).fit(z).transform(z))
     index = HammingIndex(FEATURE_BITS, features=z.shape[1])
     index.add(among, codes[among], features=z[among])
     answers = index.search(codes[asked], NEIGHBOURS + 1, rerank=ByFeatures(z[asked], SHORTLIST))
-    assert answers.scores is not None
-    for row, names, scores in zip(asked.tolist(), answers.ids.tolist(), answers.scores.tolist(), strict=True):
-        near = zip(names, scores, strict=True)
-        yield row, [other for other, squared in near if other != row and squared / 2 <= FARTHEST]
+    for row, names in zip(asked.tolist(), answers.ids.tolist(), strict=True):
+        yield row, [other for other in names if other != row]
