@@ -5,12 +5,17 @@ import json
 import os
 import re
 import shutil
+from copy import deepcopy
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image, ImageDraw, ImageEnhance, ImageOps
 
-from deephash_pipeline.deephash import FeatureExtractor
+from deephash_pipeline.deephash import FeatureExtractor, ImageHasher
+from deephash_pipeline.deephash.feature_hash import learned
+from deephash_pipeline.hashing import ITQ
+from deephash_pipeline.search.images import ImageIndex, list_images
 from tests.cli.test_photographs import extractor  # noqa: F401 - a small network in the place of that for photographs
 from tests.cli.test_search import one_line
 
@@ -131,6 +136,57 @@ def test_flat_pictures_pages_of_text_and_frames_of_a_burst_are_no_copies(command
     shutil.copy(folder / "dark 0.png", folder / "dark 0 again.png")
     [group] = found(command, tmp_path, folder)["groups"]
     assert names(group) == {"dark 0.png", "dark 0 again.png"}
+
+
+def build_keeping_features(index, folder, extractor):  # noqa: F811
+    """Build an index of a folder that keeps its features."""
+    noise = np.random.default_rng(0).integers(0, 256, (40, 32, 32, 3), dtype=np.uint8)
+    encoder, about = learned(ITQ(16), extractor, extractor.features(noise))
+    with ImageIndex.create(index, ImageHasher(extractor.trunk, encoder, about), features=True) as images:
+        images.add_files(list_images([folder])[0])
+
+
+@pytest.fixture
+def index(tmp_path, folder, extractor):  # noqa: F811
+    """An index of the folder that keeps features."""
+    build_keeping_features(tmp_path / "x.index", folder, extractor)
+    return tmp_path / "x.index"
+
+
+@pytest.fixture
+def computed(monkeypatch):
+    """Numbers of pictures whose features a network has computed."""
+    counts, compute = [], FeatureExtractor.__call__
+    monkeypatch.setattr(
+        FeatureExtractor, "__call__", lambda self, pixels: (counts.append(len(pixels)), compute(self, pixels))[1]
+    )
+    return counts
+
+
+def test_features_of_unchanged_files_are_those_of_an_index(command, folder, tmp_path, index, computed):
+    expected = found(command, tmp_path, folder)
+    assert sum(computed) == 10  # of 12 files one is broken, and one has the bytes of another
+    computed.clear()
+    assert found(command, tmp_path, folder, "--index", index) == expected
+    assert sum(computed) == 0
+    scene(4).save(folder / "b.png")
+    scene(2).save(folder / "new.png")
+    assert found(command, tmp_path, folder, "--index", index)["groups"] == expected["groups"]
+    assert sum(computed) == 2
+
+
+def test_features_of_another_network_are_not_taken(command, folder, tmp_path, index, computed, extractor, monkeypatch):  # noqa: F811
+    other = deepcopy(extractor)
+    with torch.no_grad():
+        next(other.trunk.parameters()).add_(1)
+    monkeypatch.setattr(FeatureExtractor, "pretrained", lambda **options: other)
+    found(command, tmp_path, folder, "--index", index)
+    assert sum(computed) == 10
+
+
+def test_an_index_without_features_is_refused(command, folder, tmp_path):
+    ImageIndex.create(tmp_path / "x.index", ImageHasher.pretrained("digits-48", device="cpu")).close()
+    assert "keeps no features" in one_line(command("duplicates", folder, "--index", tmp_path / "x.index"))
 
 
 def test_one_picture_and_its_copy_need_no_network(command, tmp_path, monkeypatch):

@@ -4,20 +4,24 @@ import csv
 import io
 import json
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
-from deephash_pipeline.cli.options import device_option
+from deephash_pipeline.cli.options import FOLDER, device_option
 from deephash_pipeline.cli.search import print_columns, print_left_out
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.stores import write_whole
 from deephash_pipeline.deephash import FeatureExtractor
-from deephash_pipeline.search.duplicates import Member, find_duplicates
-from deephash_pipeline.search.duplicates.finding import Level
+from deephash_pipeline.search import HammingIndex
+from deephash_pipeline.search.duplicates.finding import find_duplicates
+from deephash_pipeline.search.duplicates.groups import Member
+from deephash_pipeline.search.duplicates.levels import Level
 from deephash_pipeline.search.duplicates.page import absolute_path, embedded, readable_bytes, render_page
-from deephash_pipeline.search.images import list_images
+from deephash_pipeline.search.images import ImageIndex, list_images
 
 FILE = click.Path(path_type=Path, dir_okay=False)
 COLUMNS = ("action", "path", "width", "height", "bytes", "modified", "agreement", "reason")
@@ -28,8 +32,13 @@ COLUMNS = ("action", "path", "width", "height", "bytes", "modified", "agreement"
 @click.option(
     "--against", multiple=True, help="Folder of others: of PATHS, only what has a copy here. May be repeated."
 )
-@click.option("--strict", "level", flag_value="strict", help="Only what has hardly changed: cropped, but not framed.")
-@click.option("--loose", "level", flag_value="loose", help="Also with text or a logo over it; look at what is found.")
+@click.option("--index", type=FOLDER, help="Take the features of unchanged files from an index that keeps them.")
+@click.option(
+    "--strict", "level", flag_value=Level.STRICT, help="Only what has hardly changed: cropped, but not framed."
+)
+@click.option(
+    "--loose", "level", flag_value=Level.LOOSE, help="Also with text or a logo over it; look at what is found."
+)
 @click.option("--json", "json_file", type=FILE, help="Write the groups as JSON.")
 @click.option("--csv", "csv_file", type=FILE, help="Write the groups as CSV, a row for each file.")
 @click.option("--html", "html_file", type=FILE, help="Write a page with the pictures side by side.")
@@ -39,6 +48,7 @@ COLUMNS = ("action", "path", "width", "height", "bytes", "modified", "agreement"
 def duplicates(
     paths: Sequence[str],
     against: Sequence[str],
+    index: Path | None,
     level: Level | None,
     json_file: Path | None,
     csv_file: Path | None,
@@ -57,7 +67,11 @@ def duplicates(
     _check_outputs(outputs, overwrite)
     files, unnamed = list_images(paths)
     others, unnamed_others = list_images(against) if against else ([], [])
-    found = find_duplicates(files, lambda: FeatureExtractor.pretrained(device=device), level or "default", others)
+    network = partial(FeatureExtractor.pretrained, device=device)
+    with ImageIndex.open(index, read_only=True, device="cpu") if index else nullcontext() as images:
+        if images is not None and not (isinstance(images.index, HammingIndex) and images.index.features):
+            raise InputError(f"{index} keeps no features: name one that was built without --hasher")
+        found = find_duplicates(files, network, level or Level.DEFAULT, others, images)
     found.skipped[:0] = [*unnamed, *unnamed_others]
     groups = [list(map(_facts, group.members)) for group in found.groups]
     rows = [{"group": number, **row} for number, group in enumerate(groups, start=1) for row in group]

@@ -138,6 +138,15 @@ class FeatureExtractor:
                 self.runtime = "torch"
         return self
 
+    def is_same(self, other: "FeatureExtractor") -> bool:
+        """Tell whether another gives the same features, but for their length and for rounding."""
+        mine, theirs = self.trunk.state_dict(), other.trunk.state_dict()
+        return (self.image_shape, self.statistics, mine.keys()) == (
+            other.image_shape,
+            other.statistics,
+            theirs.keys(),
+        ) and all(torch.equal(weights.cpu(), theirs[name].cpu()) for name, weights in mine.items())
+
     @property
     def dimension(self) -> int:
         """Length of a feature vector."""

@@ -14,7 +14,7 @@ from deephash_pipeline.deephash import FeatureExtractor
 from deephash_pipeline.search.images import ImageIndex, list_images
 from deephash_pipeline.search.serving import create_app
 from deephash_pipeline.search.vectors import VectorIndex
-from tests.cli.test_duplicates import scene
+from tests.cli.test_duplicates import build_keeping_features, computed, scene  # noqa: F401
 from tests.cli.test_photographs import extractor  # noqa: F401 - a small network in the place of that for photographs
 from tests.services import dumped, in_a_browser, running
 
@@ -62,6 +62,15 @@ def test_it_looks_again_only_when_asked(scenes, serve):
     scenes.remove(["mirror.png"])
     assert "1 group " in found(client)
     assert "0 groups" in found(client, "/duplicates?again=true")
+
+
+def test_features_that_the_index_keeps_are_not_computed_again(scenes, computed, serve, tmp_path, extractor):  # noqa: F811
+    build_keeping_features(tmp_path / "x.index", tmp_path / "photos", extractor)
+    with ImageIndex.open(tmp_path / "x.index", read_only=True, device="cpu") as images:
+        client = serve({"photos": images})
+        computed.clear()  # the service has warmed up
+        assert "1 group of one picture among 4 files" in found(client)
+    assert sum(computed) == 0
 
 
 def test_what_fails_is_said_and_tried_again(scenes, serve, monkeypatch, extractor):  # noqa: F811

@@ -9,12 +9,13 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from deephash_pipeline.common.progress import count_steps
+from deephash_pipeline.deephash import FeatureExtractor
 from deephash_pipeline.hashing import HASH_FUNCTIONS
 from deephash_pipeline.hashing.srh import unit_rows
 from deephash_pipeline.images import perceptual_hash
@@ -24,18 +25,15 @@ from deephash_pipeline.provenance import content_digest
 from deephash_pipeline.retrieval import pack_bits
 from deephash_pipeline.search import ByFeatures, HammingIndex
 from deephash_pipeline.search.duplicates.groups import Group, Member, Photo, best_first, read_photo
+from deephash_pipeline.search.duplicates.known import known_features
+from deephash_pipeline.search.duplicates.levels import Level
+from deephash_pipeline.search.images.index import ImageIndex
 from deephash_pipeline.search.images.listing import ListedImage
 
-if TYPE_CHECKING:
-    from deephash_pipeline.deephash import FeatureExtractor
-
-Level = Literal["strict", "default", "loose"]
-AGREEMENT: dict[Level, float] = {"strict": 0.9, "default": 0.85, "loose": 0.6}
-"""Least agreement of a copy, correlation less the share of what has changed."""
 HASH_RADIUS, MOST_BY_HASH = 10, 10
 """Bits of pHash in which candidates differ, and how many of them a picture has at most."""
-FEATURE_BITS, SHORTLIST, NEIGHBOURS, FARTHEST = 256, 64, 16, 0.4
-"""Of a picture's neighbours by features: bits of LSH, how many by them, how many by cosine, its largest distance."""
+FEATURE_BITS, SHORTLIST, NEIGHBOURS = 256, 64, 16
+"""Of a picture's neighbours by features: bits of LSH, how many by them, how many by cosine."""
 PATIENCE = 2
 """Neighbours of a picture that are no copies before those farther away are left alone."""
 FLAT = 2.0
@@ -79,9 +77,10 @@ class Fingerprints(NamedTuple):
 
 def find_duplicates(
     files: Sequence[ListedImage],
-    extractor: Callable[[], "FeatureExtractor"],
-    level: Level = "default",
+    extractor: Callable[[], FeatureExtractor],
+    level: Level = Level.DEFAULT,
     reference: Sequence[ListedImage] = (),
+    index: ImageIndex | None = None,
 ) -> Duplicates:
     """Find groups of files of one picture.
 
@@ -90,6 +89,7 @@ def find_duplicates(
         extractor: function that gives the network, if there is a picture to compute.
         level: name of the share of a picture that may have changed.
         reference: groups are then of a file and what is the same picture here; a file that is in both is of this.
+        index: index whose features of unchanged files are taken; their half precision may bring other candidates.
 
     Example:
         >>> find_duplicates([], extractor=lambda: None)
@@ -97,11 +97,11 @@ def find_duplicates(
     """
     photos, skipped = _photos(files, reference)
     same = _byte_equal(photos)
-    prints = fingerprints([equal[0] for equal in same], extractor)
+    prints = fingerprints([equal[0] for equal in same], extractor, index)
     skipped += [broken._replace(name=photo.name) for broken in prints.skipped for photo in same[broken.row]]
     sides = [{photo.reference for photo in same[row]} for row in prints.rows]
     asked, among = (np.array([not reference or side in both for both in sides], np.bool_) for side in (False, True))
-    copies = _Copies(prints, len(same), AGREEMENT[level])
+    copies = _Copies(prints, len(same), level.agreement)
     neighbours = candidates(prints, asked, among)
     with count_steps("comparisons", total=len(neighbours)) as advance:
         for done, (row, others) in enumerate(neighbours, start=1):
@@ -203,19 +203,23 @@ def _byte_equal(photos: Sequence[Photo]) -> list[list[Photo]]:
     return list(contents.values())
 
 
-def fingerprints(photos: Sequence[Photo], extractor: Callable[[], "FeatureExtractor"]) -> Fingerprints:
+def fingerprints(
+    photos: Sequence[Photo], extractor: Callable[[], FeatureExtractor], index: ImageIndex | None = None
+) -> Fingerprints:
     """Read pictures once, each for all that they are compared by; a single one is compared with nothing."""
     rows, features, hashes, greys, skipped = [], [], [], [], []
     with count_steps("pictures", total=len(photos)) as advance:
         network = extractor() if len(photos) > 1 else None
+        known = known_features(index, network, {photo.path for photo in photos}) if index and network else {}
         shape: ImageShape = (1,) if network is None else network.image_shape
         to_read = [] if network is None else [photo.path for photo in photos]
         for batch in image_batches(to_read, shape, DECODED_AT_A_TIME, "skip"):
             assert network is not None
             rows += batch.rows.tolist()
             skipped += [broken._replace(name=photos[broken.row].name) for broken in batch.skipped]
-            z = network(batch.pixels)
-            features.append(unit_rows(z).astype(np.float16))
+            stored = [known.get(photos[row].path) for row in batch.rows]
+            computed = iter(unit_rows(network(batch.pixels[[z is None for z in stored]])).astype(np.float16))
+            features += [next(computed) if z is None else z for z in stored]
             weights = GREY if network.image_shape[0] == len(GREY) else np.ones(1, np.float32)
             grey = np.einsum("nchw,c->nhw", batch.pixels, weights)
             for photo, one in zip((photos[row] for row in batch.rows), grey, strict=True):
@@ -224,7 +228,7 @@ def fingerprints(photos: Sequence[Photo], extractor: Callable[[], "FeatureExtrac
                 greys.append(np.rint(resized(one, size)).astype(np.uint8))
             for _ in (*batch.rows, *batch.skipped):
                 advance(f"{len(rows) + len(skipped)} of {len(photos)}")
-    joined = np.concatenate(features) if features else np.empty((0, 1), np.float16)
+    joined = np.stack(features) if features else np.empty((0, 1), np.float16)
     squares = np.array(hashes, dtype=np.float32).reshape(-1, perceptual_hash.SIDE, perceptual_hash.SIDE)
     packed = perceptual_hash.perceptual_hashes(squares)
     return Fingerprints(np.array(rows, dtype=np.int64), joined, packed, greys, skipped)
@@ -243,6 +247,21 @@ def candidates(prints: Fingerprints, asked: NDArray[np.bool_], among: NDArray[np
         *((one, [other]) for one, other in _near_by_hash(prints.hashes, asked_rows, among_rows)),
         *_near_by_features(prints.features, asked_rows, among_rows),
     ]
+
+
+def whitened(z: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Features of unit length in which what many pictures share counts less: it tells kinds apart, and not copies.
+
+    Example:
+        >>> z = whitened(np.eye(2, dtype=np.float32))
+        >>> (z @ z.T).round(1).tolist()
+        [[1.0, -1.0], [-1.0, 1.0]]
+    """
+    centred = z - z.mean(axis=0)
+    variances, directions = np.linalg.eigh(centred.T @ centred / len(z))
+    # Of few pictures most directions are unknown.
+    ridge = max(variances.sum() / min(z.shape), np.finfo(np.float32).tiny)
+    return unit_rows(centred @ (directions / np.sqrt(np.maximum(variances, 0) + ridge)))
 
 
 def _near_by_hash(
@@ -268,12 +287,10 @@ def _near_by_features(
     features: NDArray[np.float16], asked: NDArray[np.int64], among: NDArray[np.int64]
 ) -> Iterator[tuple[int, list[int]]]:
     """Each picture and the nearest to it by features."""
-    z = features.astype(np.float32)
+    z = whitened(features.astype(np.float32))
     codes = pack_bits(HASH_FUNCTIONS["lsh_centred"](FEATURE_BITS).fit(z).transform(z))
     index = HammingIndex(FEATURE_BITS, features=z.shape[1])
     index.add(among, codes[among], features=z[among])
     answers = index.search(codes[asked], NEIGHBOURS + 1, rerank=ByFeatures(z[asked], SHORTLIST))
-    assert answers.scores is not None
-    for row, names, scores in zip(asked.tolist(), answers.ids.tolist(), answers.scores.tolist(), strict=True):
-        near = zip(names, scores, strict=True)
-        yield row, [other for other, squared in near if other != row and squared / 2 <= FARTHEST]
+    for row, names in zip(asked.tolist(), answers.ids.tolist(), strict=True):
+        yield row, [other for other in names if other != row]

@@ -12,6 +12,7 @@ from deephash_pipeline.common.templates import render
 from deephash_pipeline.images.decoding.decode import BrokenImageError, decode_image
 from deephash_pipeline.search.duplicates.finding import Duplicates
 from deephash_pipeline.search.duplicates.groups import Photo
+from deephash_pipeline.search.duplicates.levels import Level
 
 LONGER_SIDE, QUALITY = 240, 80
 UNITS = ("bytes", "kB", "MB", "GB", "TB")
@@ -41,6 +42,7 @@ def render_page(
         name=name,
         service=service,
         readable=readable_bytes,
+        levels=list(Level),
     )
 
 

@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 from urllib.parse import urlencode
 from uuid import uuid4
 
@@ -26,6 +26,7 @@ from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.hashers.base import EncodedPixels
 from deephash_pipeline.search import ItemId
 from deephash_pipeline.search.coded import CodedItems
+from deephash_pipeline.search.duplicates.levels import Level
 from deephash_pipeline.search.engines import EngineError
 from deephash_pipeline.search.images import ImageIndex
 from deephash_pipeline.search.serving import schemas
@@ -275,7 +276,7 @@ def _add(
 class DuplicatesOf(schemas.Where):
     """What the page of duplicates is asked."""
 
-    level: Literal["strict", "default", "loose"] = "default"
+    level: Level = Level.DEFAULT
     again: bool = False
 
 

@@ -2,11 +2,12 @@
 
 import threading
 from concurrent.futures import Future
+from functools import partial
 from typing import NamedTuple
 
 from deephash_pipeline.deephash import FeatureExtractor
-from deephash_pipeline.search.duplicates import Duplicates, find_duplicates
-from deephash_pipeline.search.duplicates.finding import Level
+from deephash_pipeline.search.duplicates.finding import Duplicates, find_duplicates
+from deephash_pipeline.search.duplicates.levels import Level
 from deephash_pipeline.search.duplicates.page import LONGER_SIDE, render_page
 from deephash_pipeline.search.images import ImageIndex
 from deephash_pipeline.search.images.listing import ListedImage
@@ -69,7 +70,8 @@ class DuplicateSearches:
         def work() -> None:
             with self._working:
                 try:
-                    future.set_result(find_duplicates(files, lambda: FeatureExtractor.pretrained(device="cpu"), level))
+                    network = partial(FeatureExtractor.pretrained, device="cpu")
+                    future.set_result(find_duplicates(files, network, level, index=images))
                 except BaseException as error:
                     future.set_exception(error)
 
