@@ -32,6 +32,14 @@ def test_both_runtimes_give_the_same_features_of_files_and_arrays(weights, tmp_p
     assert (batch.rows.tolist(), batch.skipped[0].row) == ([1], 0)
 
 
+def test_of_larger_pixels_both_runtimes_see_the_middle(weights):
+    larger = np.random.default_rng(1).integers(0, 256, (5, 3, 56, 64), dtype=np.uint8)
+    expected = extractor(weights, "torch")(larger)
+    of_onnx = extractor(weights, "onnx")
+    np.testing.assert_allclose(of_onnx(larger), expected, rtol=0, atol=1e-5 * expected.std())
+    np.testing.assert_array_equal(of_onnx(larger), of_onnx(larger[:, :, 4:52]))
+
+
 def test_features_by_onnx_do_not_depend_on_what_is_computed_beside_them(weights):
     of_onnx = extractor(weights, "onnx")
     alone = np.concatenate([of_onnx.features(image[None]) for image in IMAGES])

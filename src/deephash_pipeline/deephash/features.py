@@ -179,6 +179,7 @@ class FeatureExtractor:
         if self.runtime == "torch":
             inputs = ImageInputs(pixels, self.statistics, self.device, size=self.trunk.image_size)
             return outputs_in_blocks(self.trunk.to(self.device), inputs)
+        pixels = centre_crop(pixels, self.trunk.image_size)
         if self._session is None:
             self._session = self._traced(pixels.shape[1:])
         starts = range(0, len(pixels), IMAGES_AT_A_TIME)

@@ -1,9 +1,10 @@
 """What happens to training images at random: shifts, flips, rotations, scalings and cuts, a whole batch at once."""
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import torch
+from numpy.typing import NDArray
 from pydantic import Field
 from torch import Tensor
 from torch.nn import functional
@@ -12,6 +13,8 @@ from deephash_pipeline.common.devices import to_device
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.parameters import Parameters
 from deephash_pipeline.common.randomness import derive_seed, uniform_numbers
+
+Pixels = TypeVar("Pixels", Tensor, NDArray[Any])
 
 
 class AugmentationParameters(Parameters):
@@ -133,7 +136,7 @@ def _resample(images: Tensor, moves: _Moves) -> Tensor:
     return moved.to(images.dtype)
 
 
-def centre_crop(images: Tensor, size: tuple[int, int]) -> Tensor:
+def centre_crop(images: Pixels, size: tuple[int, int]) -> Pixels:
     """Cut the middle out of images (b, c, h, w), half a pixel up and left where it lies between two.
 
     Example:
