@@ -58,7 +58,7 @@ def run_with_kedro(name: str, given: Sequence[str]) -> None:
 def run_alone(name: str, arguments: Sequence[str]) -> None:
     """Run a command of `WITHOUT_KEDRO`."""
     command = getattr(import_module(f"deephash_pipeline.cli.{WITHOUT_KEDRO[name]}"), name)
-    command(arguments, prog_name=f"deephash-pipeline {name}")
+    command(arguments, prog_name=f"deephash-pipeline {name}", help_option_names=["-h", "--help"])
 
 
 if __name__ == "__main__":

@@ -63,7 +63,7 @@ def stored(colours):
 def test_few_pictures_get_the_shipped_hash_function_and_their_own_once_there_are_enough(command, colours, extractor):
     for path in sorted(colours.rglob("*.png"))[:70]:
         path.unlink()
-    assert build(command, colours).exit_code == 0
+    assert "fit a hash function from 128 images on" in build(command, colours, "--method", "itq").output
     hasher, names, codes, _ = stored(colours)
     assert hasher.description.benchmark == fitted.SHIPPED and len(names) == 70
     write_photos(colours, range(140))

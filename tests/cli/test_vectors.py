@@ -19,6 +19,7 @@ def place(tmp_path_factory, command):
     vectors = np.random.default_rng(0).normal(size=(400, 16)).astype(np.float32)
     np.save(place / "embeddings.npy", vectors)
     np.save(place / "queries.npy", vectors[5:7])
+    np.save(place / "one.npy", vectors[5])
     (place / "ids.txt").write_text("".join(f"paper/{row}\n" for row in range(400)))
     (place / "labels.txt").write_text("".join(f"topic {row % 4}\n" for row in range(400)))
     named = ("--vectors", "embeddings.npy", "--ids", "ids.txt", "--labels", "labels.txt")
@@ -62,6 +63,8 @@ def test_an_index_of_vectors_is_described_added_to_and_removed_from(command, pla
         ("index build x.index --rescore none", "--rescore is for vectors: name their file by --vectors"),
         ("index build x.index --vectors embeddings.npy --hasher h", "--vectors are indexed alone"),
         ("index build x.index --vectors embeddings.npy --ids none.txt", "none.txt cannot be read"),
+        ("index build x.index --vectors one.npy", "one.npy has one vector: give two at least"),
+        ("index refit papers.index", "papers.index has vectors: `index build --vectors ... --anew` fits"),
         ("index add papers.index --vectors queries.npy", "no ids: name those of the new vectors by --ids"),
         ("serve papers.index x.index --vectors queries.npy", "--vectors make one INDEX"),
         ("search papers.index", "give either --vectors, a file of them, or --id"),

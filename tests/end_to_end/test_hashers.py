@@ -63,7 +63,8 @@ def test_the_folder_for_the_hub_has_the_metrics_and_the_command_of_the_run(
     [
         (["mnists", "itq.b48"], "unknown benchmark `mnists`"),
         (["base", "itq.b48"], "unknown benchmark `base`"),
-        (["digits", "itq.b13"], "unknown cell `itq.b13`"),
+        (["digits", "itq.b13"], "unknown cell `itq.b13`: there are itq.b12, itq.b16"),
+        (["digits", "itk.b12"], "unknown cell `itk.b12`: methods are lsh"),
         (["mnist", "itq.b48"], "itq.b48 of mnist has not been run"),
     ],
 )

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import os
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from functools import partial
@@ -96,7 +97,7 @@ def duplicates(
         if "\n" in line:
             click.echo(f"not in the list: {line!r}: its name has a line break", err=True)
     size = readable_bytes(sum(photo.bytes for photo in removable))
-    click.echo(f"{found.pictures} files, {len(found.groups)} groups, {len(removable)} copies of {size}", err=True)
+    click.echo(f"files: {found.pictures}, groups: {len(found.groups)}, copies: {len(removable)} ({size})", err=True)
 
 
 def _check_outputs(outputs: Sequence[Path], overwrite: bool) -> None:
@@ -106,6 +107,8 @@ def _check_outputs(outputs: Sequence[Path], overwrite: bool) -> None:
     for file in outputs:
         if file.exists() and not overwrite:
             raise InputError(f"{file} is there: name another file, or add --overwrite")
+        if file.parent.exists() and not os.access(file.parent, os.W_OK):
+            raise InputError(f"{file} cannot be written: its folder is read-only, name another")
 
 
 def _facts(member: Member) -> dict[str, Any]:

@@ -81,10 +81,13 @@ def parsed_cell(name: str) -> Cell:
     Raises:
         InputError: there is none of this name.
     """
-    found = next((cell for cell in cells() if cell.namespace == name), None)
-    if found is None:
-        raise InputError(f"unknown cell `{name}`: write a method, one of {', '.join(METHODS)}, and bits, as itq.b48")
-    return found
+    there = {cell.namespace: cell for cell in cells()}
+    if name not in there:
+        method = name.partition(".")[0]
+        own = [known for known in there if known.partition(".")[0] == method]
+        remedy = f"there are {', '.join(own)}" if own else f"methods are {', '.join(METHODS)}; write one as itq.b48"
+        raise InputError(f"unknown cell `{name}`: {remedy}")
+    return there[name]
 
 
 def run_catalog(benchmark: str) -> Any:

@@ -34,7 +34,7 @@ from deephash_pipeline.search.images import (
 )
 from deephash_pipeline.search.images.changes import OF_THE_FILE, gone
 from deephash_pipeline.search.images.distinct import distinct
-from deephash_pipeline.search.images.fitted import fewest, has_outgrown, hasher_of, is_shipped, refit
+from deephash_pipeline.search.images.fitted import fewest, has_outgrown, hasher_of, is_shipped, refit, require_method
 from deephash_pipeline.search.images.updating import Missing
 from deephash_pipeline.search.replacing import holds_vectors
 
@@ -93,7 +93,8 @@ def build(
     if (hasher or codes) and (method or labels or bits):
         raise InputError("--method, --labels and --bits fit a hash function: leave out --hasher and --codes")
     if labels not in (None, "folder"):
-        raise InputError(f"--labels {labels}: of images, only `folder` is known")
+        raise InputError(f"--labels {labels}: of images, give `folder`; a CSV in PATHS may have a column label")
+    require_method(method)
     if bits not in (None, *BITS):
         raise InputError(f"--bits {bits}: of images, give {', '.join(map(str, BITS[:-1]))} or {BITS[-1]}")
     if not (paths or codes):
@@ -119,8 +120,11 @@ def build(
         assert isinstance(images.index, HammingIndex), "a build is of no other engine"
         for name in gone(images.index):
             click.echo(f"gone: {name}: its file is not there any more, `index remove` removes it", err=True)
-        kept = bool(images.index.features)
-        to_fit = own and kept and is_shipped(made) and len(images) >= fewest(images.index.code_length)
+        kept, needed = bool(images.index.features), fewest(images.index.code_length)
+        to_fit = own and kept and is_shipped(made) and len(images) >= needed
+        if own and (method or labels) and not to_fit:
+            used = "that of the package is used"
+            click.echo(f"--method and --labels fit a hash function from {needed} images on: {used}", err=True)
         if kept and not to_fit and has_outgrown(images):
             click.echo(f"it was fitted on far fewer images: `index refit {index}` fits it on these", err=True)
     if to_fit:

@@ -213,7 +213,7 @@ def require_device(runtime: Runtime, device: str) -> None:
         InputError: a GPU is asked for.
     """
     if runtime == "onnx" and device not in ("auto", "cpu"):
-        raise InputError(f"ONNX Runtime computes on the CPU, not on `{device}`: leave out the device")
+        raise InputError(f"device `{device}`: ONNX Runtime computes on the CPU alone: use cpu, or leave it out")
 
 
 class FeatureGraph(nn.Module):

@@ -182,8 +182,7 @@ def _batch(
         name = str(image) if isinstance(image, str | Path) else f"image {row}"
         if errors == "raise":
             raise InputError(
-                f"{name} cannot be decoded ({result}): mend it, leave it out, or skip broken images by "
-                "`encode_readable`, or by errors='skip'."
+                f"{name} cannot be decoded ({result}): mend it, leave it out, or, of many, skip it (errors='skip')."
             ) from result
         skipped.append(SkippedImage(row, name, str(result)))
     sizes = {image.shape[1:] for image in pixels}

@@ -14,7 +14,7 @@ from deephash_pipeline.hashing.srh import SRH
 from deephash_pipeline.retrieval import pack_bits
 from deephash_pipeline.search import HammingIndex
 from deephash_pipeline.search.images.index import ImageIndex
-from deephash_pipeline.search.replacing import HASHER, PICTURES, replacing_index
+from deephash_pipeline.search.replacing import HASHER, PICTURES, holds_vectors, replacing_index
 
 FEWEST = 200
 """Pictures below which a hash function that was fitted on others is better; of long codes, two for each bit."""
@@ -51,6 +51,16 @@ def fewest(code_length: int) -> int:
     return max(FEWEST, 2 * code_length)
 
 
+def require_method(method: str | None) -> None:
+    """Refuse a hash function that is not in the table; None is the usual one.
+
+    Raises:
+        InputError: it is not.
+    """
+    if method is not None and method not in HASH_FUNCTIONS:
+        raise InputError(f"unknown hash function `{method}`: `deephash-pipeline methods` names them")
+
+
 def has_outgrown(images: ImageIndex) -> bool:
     """Tell whether an index that keeps features has many more pictures than its hash function was fitted on."""
     fitted_on = images.hasher.description.training_images or MOST
@@ -73,6 +83,9 @@ def refit(folder: Path, method: str | None = None, labels: bool = False, device:
     Raises:
         InputError: the index keeps no features or has too few pictures, or the method does not suit.
     """
+    require_method(method)
+    if holds_vectors(folder):
+        raise InputError(f"{folder} has vectors: `index build --vectors ... --anew` fits on them again")
     # Who writes the index is told before the work.
     with replacing_index(folder) as beside:
         hasher = _fitted(folder, method or USUAL, labels, device)
@@ -90,8 +103,6 @@ def refit(folder: Path, method: str | None = None, labels: bool = False, device:
 
 
 def _fitted(folder: Path, method: str, labels: bool, device: str) -> ImageHasher:
-    if method not in HASH_FUNCTIONS:
-        raise InputError(f"unknown hash function `{method}`: `deephash-pipeline methods` names them")
     with ImageIndex.open(folder, read_only=True, device=device) as images:
         assert isinstance(images.index, HammingIndex) and isinstance(images.hasher, ImageHasher)
         if not images.index.features:

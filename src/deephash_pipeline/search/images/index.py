@@ -104,9 +104,7 @@ class ImageIndex(CodedItems):
         path = Path(folder)
         if not path.is_dir():
             refuse_exchanged(path)
-            raise InputError(
-                f"there is no index {path}: make it by `deephash-pipeline index build {path} --hasher ...`"
-            )
+            raise InputError(f"there is no index {path}: make it by `deephash-pipeline index build {path} PATHS`")
         index = HammingIndex.open(path, read_only) if engine is None else engine
         try:
             opened = cls(stored_hasher(path, device, runtime), index, path)

@@ -63,7 +63,7 @@ def stored_hasher(folder: Path, device: str, runtime: Runtime) -> BaseHasher:
     """
     if runtime == "onnx":
         if device not in ("auto", "cpu"):
-            raise InputError(f"ONNX Runtime computes on the CPU, not on `{device}`: leave out --device")
+            raise InputError(f"device `{device}`: ONNX Runtime computes on the CPU alone: use cpu, or leave it out")
         hasher = OnnxHasher.load(folder / ONNX_HASHER)
         hasher.require_made_from(folder / HASHER)
         return hasher

@@ -88,6 +88,8 @@ def build_index(
     """
     if (folder / LEDGER).exists() and not settings.anew:
         raise InputError(f"{folder} has an index: name another folder, or replace that one by --anew")
+    if source.count == 1:
+        raise InputError(f"{source.name} has one vector: give two at least, of shape (n, width)")
     checked = None if ids is None else checked_ids(ids, None)[0]
     classes = None if labels is None else [one_form(label) for label in texts("label", labels)]
     for what, values in (("ids", checked), ("labels", classes)):
