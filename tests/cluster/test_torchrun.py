@@ -73,7 +73,7 @@ def test_a_lost_machine_costs_the_steps_since_the_last_checkpoint(tmp_path):
         assert agents[0].poll() is None, agents[0].communicate()[0]
         kill_with_children(agents[1].pid)
         state = CheckpointFolder(together / "pre-training", NEVER).load()
-        assert state is not None and not state.finished
+        assert state is not None and not state.progress["finished"]
         output, _ = agents[0].communicate(timeout=SECONDS_TO_WAIT)
         assert agents[0].returncode == 0, output
     digits_on_ranks.main(alone, NEVER, EPOCHS)

@@ -53,7 +53,8 @@ class ArrayInputs:
     @cached_property
     def rows(self) -> Tensor:
         """All rows on the device."""
-        return torch.from_numpy(np.ascontiguousarray(self.array)).to(self.device)
+        # A copy of what may only be read, as Ray gives it: PyTorch has no such tensors, and warns.
+        return torch.from_numpy(np.require(self.array, requirements=["C", "W"])).to(self.device)
 
     def batch(self, indices: NDArray[np.int64], seed: int | None = None, first: int = 0) -> Tensor:
         """Rows at `indices`; there is nothing to augment."""
