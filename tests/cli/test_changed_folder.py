@@ -117,6 +117,12 @@ def test_more_than_half_are_not_removed_unless_asked_for(command, folder, index)
     assert contents(index) == expected(folder)
 
 
+def test_half_are_removed(command, folder, index):
+    for path in pictures(folder)[:30]:
+        path.unlink()
+    assert "30 gone and removed, 30 images" in command("index", "build", index, *DIGITS, folder).output
+
+
 def test_items_of_other_folders_stay_where_these_are_not_there(command, folder, index, tmp_path):
     write_digits(tmp_path / "other disk", range(100, 104))
     command("index", "build", index, *DIGITS, tmp_path / "other disk")

@@ -5,6 +5,7 @@ import sys
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 
 from deephash_pipeline import FeatureHash, ImageHasher
@@ -38,6 +39,17 @@ def test_of_larger_pixels_both_runtimes_see_the_middle(weights):
     of_onnx = extractor(weights, "onnx")
     np.testing.assert_allclose(of_onnx(larger), expected, rtol=0, atol=1e-5 * expected.std())
     np.testing.assert_array_equal(of_onnx(larger), of_onnx(larger[:, :, 4:52]))
+
+
+def test_networks_of_equal_weights_size_and_statistics_alone_are_the_same(weights):
+    network = extractor(weights, "torch")
+    assert network.is_same(extractor(weights, "torch"))
+    zeros = {"mean": [0.0] * 3, "standard_deviation": [1.0] * 3}
+    others = [FeatureExtractor(network.trunk, zeros, network.device), extractor(weights, "torch")]
+    with torch.no_grad():
+        next(others[1].trunk.parameters()).add_(1)
+    others.append(FeatureExtractor.pretrained("squeezenet1_1", weights=weights, image_size=(48, 48), runtime="torch"))
+    assert not any(network.is_same(other) for other in others)
 
 
 def test_features_by_onnx_do_not_depend_on_what_is_computed_beside_them(weights):

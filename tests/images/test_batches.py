@@ -223,3 +223,8 @@ def test_an_error_of_the_iterable_is_passed_on():
 
     with pytest.raises(RuntimeError, match="the disk is gone"):
         list(image_batches(failing(), (1, 8, 8)))
+
+
+def test_rows_of_an_array_go_on_from_batch_to_batch():
+    batches = image_batches(pixels(5, 3, 12, 12), (3, 12, 12), batch_size=2)
+    assert [batch.rows.tolist() for batch in batches] == [[0, 1], [2, 3], [4]]

@@ -431,6 +431,18 @@ def test_greedy_hash_without_labels_is_the_distortion_of_signs_and_the_pull_of_u
     assert found == pytest.approx(distortion + 0.1 * pull, abs=1e-12)
 
 
+def test_greedy_hash_without_labels_gives_u_the_gradient_of_its_signs():
+    u, labels, _ = drawn(6, 8, several=False)
+    x = torch.rand(8, 3, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    codes = torch.where(u >= 0, 1.0, -1.0).to(u.dtype).requires_grad_()
+    cosines = [torch.nn.functional.cosine_similarity(points[:4], points[4:]) for points in (codes, x)]
+    (cosines[0] - cosines[1]).square().mean().backward()
+    u.requires_grad_()
+    LOSSES["greedy_hash_unsupervised"](quantisation_weight=0.0)((u, x), labels).backward()
+    assert codes.grad.abs().max() > 0
+    torch.testing.assert_close(u.grad, codes.grad)
+
+
 @pytest.mark.parametrize("odd", [0, 1])
 def test_cibhash_finds_the_other_view_of_each_image_among_all_and_pulls_their_probabilities_together(odd):
     u, _, _ = drawn(9, 8 + odd, several=False)

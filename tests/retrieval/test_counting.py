@@ -153,3 +153,9 @@ FLAGS = np.zeros((4, 3), dtype=bool)
 def test_input_that_cannot_be_counted_is_refused_by_name(changes, message):
     with pytest.raises(InputError, match=message):
         count_distances(**(EQUAL | changes))
+
+
+@pytest.mark.parametrize("label", [2**16 - 1, 2**16, 2**16 + 1])
+def test_labels_far_apart_are_not_taken_for_each_other(label):
+    codes, labels = np.zeros((3, 1), dtype=np.uint8), np.array([0, label, 1])
+    assert count_distances(codes, labels, codes, labels, 8).relevant.sum(axis=1).tolist() == [1, 1, 1]

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.retrieval import DistanceHistograms, mean_average_precision, retrieval_metrics
+from deephash_pipeline.retrieval import DistanceHistograms, GradedHistograms, mean_average_precision, retrieval_metrics
 
 
 @pytest.mark.parametrize(
@@ -34,3 +34,9 @@ def test_histograms_of_different_code_lengths_do_not_merge():
     short, long = (DistanceHistograms(*np.ones((2, 2, bits + 1), dtype=np.int64)) for bits in (12, 24))
     with pytest.raises(InputError, match="cannot be merged"):
         short.merge(long)
+
+
+def test_merging_leaves_the_shards_as_they_are():
+    shards = [GradedHistograms(np.ones((grades, 1, 3), dtype=np.int64)) for grades in (3, 2)]
+    assert shards[0].merge(shards[1]).counts.tolist() == [[[2, 2, 2]], [[2, 2, 2]], [[1, 1, 1]]]
+    assert all((shard.counts == 1).all() for shard in shards)

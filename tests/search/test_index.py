@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.search import HammingIndex, store
+from deephash_pipeline.search.ids import id_column
 from tests.search.brute_force import ListIndex, random_codes
 
 QUERIES = 3
@@ -236,3 +237,16 @@ def test_compacting_one_segment_forgets_what_was_removed():
         "removed": 0,
         "segments": 1,
     }
+
+
+def test_ids_in_any_order_are_found_though_their_ends_are_as_far_apart_as_they_are_many():
+    column = id_column(np.array([10, 12, 11, 13]))
+    assert column.find(np.array([10, 11, 12, 13])).tolist() == [0, 2, 1, 3]
+
+
+def test_a_condition_knows_the_columns_that_came_after_the_last_one():
+    index, codes = HammingIndex(8), random_codes(np.random.default_rng(0), 2, 8)
+    index.add([1], codes[:1], {"year": [2020]})
+    assert index.search(codes, 1, {"year": 2020}).ids.tolist() == [[1], [1]]
+    index.add([2], codes[1:], {"label": ["new"]})
+    assert index.search(codes, 1, {"label": "new"}).ids.tolist() == [[2], [2]]

@@ -228,3 +228,9 @@ def test_int8_features_keep_length_and_nearly_the_direction(real):
     peaks = np.abs(real).max(axis=1, keepdims=True)
     # Half a step of rounding, and what bringing the length back moves the largest numbers by.
     assert (np.abs(form.real(rows) - real) <= 0.02 * peaks + 1e-6).all()
+
+
+@pytest.mark.parametrize("count", [2, 50, 30_000])
+def test_recall_is_measured_with_rows_that_nothing_was_learned_from(count):
+    held_out, learned = building._drawn(count, seed=3)
+    assert len(learned) and not np.intersect1d(held_out, learned).size
