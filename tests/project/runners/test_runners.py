@@ -147,10 +147,11 @@ def test_a_node_whose_process_is_killed_is_run_again(run, tmp_path, caplog):
     assert catalog.exists("made") and catalog.exists("other")
 
 
-def test_a_node_whose_process_is_killed_every_time_ends_in_one_line(run, tmp_path):
+def test_a_node_whose_process_is_killed_every_time_is_run_again_twice_and_ends_in_one_line(run, tmp_path, caplog):
     catalog = a_catalog(tmp_path, "made", "other")
     with pytest.raises(InputError, match="made: its process was ended by SIGKILL"):
         run(ParallelRunner(workers=2), pipeline(made=die, other=add_one), catalog)
+    assert caplog.messages.count("made: its process was ended by SIGKILL; it is run again") == 2
     assert catalog.exists("other")
 
 
