@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from kedro.framework.project import pipelines
+from kedro.io import DatasetError
 
 from deephash_pipeline.cli import refusals
 from deephash_pipeline.cli.main import COMMANDS, cli
@@ -112,3 +113,9 @@ def test_a_device_that_is_not_there_or_not_supported_is_refused(device):
 
 def test_every_command_of_the_project_is_checked():
     assert {"run", "status"} <= set(COMMANDS)
+
+
+def test_of_errors_within_each_other_the_one_that_says_what_to_do_is_shown():
+    error = DatasetError("failed while loading")
+    error.__cause__ = InputError("mend the file")
+    assert str(next(refusals.causes(error))) == "mend the file"

@@ -15,6 +15,7 @@ from PIL import Image, ImageDraw, ImageEnhance, ImageOps
 from deephash_pipeline.deephash import FeatureExtractor, ImageHasher
 from deephash_pipeline.deephash.feature_hash import learned
 from deephash_pipeline.hashing import ITQ
+from deephash_pipeline.search.duplicates.finding import whitened
 from deephash_pipeline.search.images import ImageIndex, list_images
 from tests.cli.test_photographs import extractor  # noqa: F401 - a small network in the place of that for photographs
 from tests.cli.test_search import one_line
@@ -195,3 +196,13 @@ def test_one_picture_and_its_copy_need_no_network(command, tmp_path, monkeypatch
     shutil.copy(tmp_path / "a.png", tmp_path / "b.png")
     [group] = found(command, tmp_path, tmp_path)["groups"]
     assert [member["reason"] for member in group][1:] == ["equal bytes"]
+
+
+def test_features_are_whitened_by_their_deviations():
+    z = (np.random.default_rng(0).normal(size=(4000, 3)) * [10, 1, 0.1]).astype(np.float32)
+    centred = z - z.mean(axis=0)
+    variances, directions = np.linalg.eigh(centred.T @ centred / len(z))
+    expected = centred @ directions / np.sqrt(variances + variances.sum() / 3)
+    expected /= np.linalg.norm(expected, axis=1, keepdims=True)
+    found = whitened(z)
+    np.testing.assert_allclose(found @ found[:20].T, expected @ expected[:20].T, atol=1e-4)

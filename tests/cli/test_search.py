@@ -70,6 +70,9 @@ def test_a_search_keeps_to_a_label_and_a_radius(command, built, photos):
     everything = answers(command("search", built, photo, "-k", 60, "--json"))
     assert near == [row for row in everything if row["distance"] <= 12]
     assert 0 < len(near) < 60
+    edge = everything[4]["distance"]
+    near = answers(command("search", built, photo, "-k", 60, "--radius", edge, "--json"))
+    assert near == [row for row in everything if row["distance"] <= edge] and len(near) > 4
 
 
 def test_answers_are_a_table_in_the_terminal(command, built, photos):

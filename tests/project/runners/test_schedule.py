@@ -11,6 +11,7 @@ from deephash_pipeline.project.runners.schedule import (
     cuda_devices,
     needs_of,
     places_on_devices,
+    steps_to_the_end,
 )
 
 ONE = Needs(threads=1, memory=10)
@@ -89,3 +90,10 @@ def test_a_large_network_takes_all_cores_in_what_reads_images_and_nowhere_else()
 
     assert threads("training_images", "params:experiment") == 8
     assert threads("training_z", "params:experiment") == threads("training_images") == 1
+
+
+def test_steps_to_the_end_are_those_of_the_longest_way_in_any_order():
+    ways = {"root": ("a", "x"), "short": ("x", "end"), "long": ("x", "y"), "last": ("y", "z")}
+    nodes = {name: Node(len, inputs=given, outputs=made, name=name) for name, (given, made) in ways.items()}
+    for order in (("root", "short", "long", "last"), ("root", "long", "last", "short")):
+        assert steps_to_the_end([nodes[name] for name in order]) == {"root": 3, "short": 1, "long": 2, "last": 1}

@@ -4,7 +4,13 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import pandas as pd
 
-from deephash_pipeline.reports.cells import CellMetrics, cell_code_length, cell_metric, classifier_baseline_cell
+from deephash_pipeline.reports.cells import (
+    CellMetrics,
+    cell_code_length,
+    cell_metric,
+    cell_protocol,
+    classifier_baseline_cell,
+)
 from deephash_pipeline.reports.paper.published import CITED_HEADING, CITED_NOTE
 from deephash_pipeline.reports.paper.tables import BENCHMARKS, NOT_PRINTED, NOT_RUN, Results, for_readers
 from deephash_pipeline.reports.tables import citations
@@ -61,6 +67,7 @@ def _measured_on(benchmark: str, cells: Sequence[CellMetrics], ran: bool) -> str
     """Say on how many queries and images a benchmark was measured, and what the references score there."""
     queries, database = PAPER_SIZES[benchmark]
     paper = f"the paper has {queries:,} queries and a database of {database:,}"
+    cells = [cell for cell in cells if cell_protocol(cell).name == "paper"]
     if not cells:
         return f"{'Sizes not recorded' if ran else NOT_RUN.capitalize()}; {paper}.\n"
     sizes = sorted({tuple(int(cell_metric(cell, name)) for name in ("queries", "database_size")) for cell in cells})
