@@ -204,5 +204,4 @@ def test_features_are_whitened_by_their_deviations():
     variances, directions = np.linalg.eigh(centred.T @ centred / len(z))
     expected = centred @ directions / np.sqrt(variances + variances.sum() / 3)
     expected /= np.linalg.norm(expected, axis=1, keepdims=True)
-    found = whitened(z)
-    np.testing.assert_allclose(found @ found[:20].T, expected @ expected[:20].T, atol=1e-4)
+    np.testing.assert_allclose(np.abs(whitened(z)), np.abs(expected), atol=1e-4)

@@ -44,8 +44,7 @@ def test_of_larger_pixels_both_runtimes_see_the_middle(weights):
 def test_networks_of_equal_weights_size_and_statistics_alone_are_the_same(weights):
     network = extractor(weights, "torch")
     assert network.is_same(extractor(weights, "torch"))
-    zeros = {"mean": [0.0] * 3, "standard_deviation": [1.0] * 3}
-    others = [FeatureExtractor(network.trunk, zeros, network.device), extractor(weights, "torch")]
+    others = [FeatureExtractor(network.trunk, {"mean": [0.0] * 3}, network.device), extractor(weights, "torch")]
     with torch.no_grad():
         next(others[1].trunk.parameters()).add_(1)
     others.append(FeatureExtractor.pretrained("squeezenet1_1", weights=weights, image_size=(48, 48), runtime="torch"))

@@ -6,13 +6,7 @@ import torch
 
 from deephash_pipeline.common.cell import Cell
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.deephash import (
-    ClassifierRun,
-    Experiment,
-    LabelledImages,
-    PreTrainingParameters,
-    TrainingSet,
-)
+from deephash_pipeline.deephash import ClassifierRun, Experiment, LabelledImages, PreTrainingParameters, TrainingSet
 from deephash_pipeline.deephash.fine_tune import FineTuningParameters, fine_tune
 from deephash_pipeline.deephash.initialise import HashLayerInitParameters, initialise_hash_layer
 from deephash_pipeline.deephash.pretrain import extract_features, pretrain
@@ -72,10 +66,7 @@ def test_the_classifier_learns_every_label_by_its_own_sigmoid(classifier):
 
 @pytest.mark.parametrize("method", ["bre", "mlh", "ksh", "ldah", "itq"])
 def test_hash_functions_of_pairs_and_unsupervised_ones_learn_from_several_labels(method, z):
-    few = {
-        "mlh": {"batches_per_stage": 5, "stages": 2},
-        "ldah": {"positive_pairs": 200, "negative_pairs": 200},
-    }
+    few = {"mlh": {"batches_per_stage": 5, "stages": 2}, "ldah": {"positive_pairs": 200, "negative_pairs": 200}}
     parameters = BaselineParameters({method: few.get(method, {})})
     encoder = fit_hash_function(z, LABELS, Cell(method=method, code_length=CODE_LENGTH), parameters, EXPERIMENT.seed)
     assert encoder.transform(z).shape == (36, CODE_LENGTH)

@@ -10,12 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from deephash_pipeline.reports.gallery import (
-    CodedImages,
-    nearest,
-    retrieval_gallery,
-    stratified_queries,
-)
+from deephash_pipeline.reports.gallery import CodedImages, nearest, retrieval_gallery, stratified_queries
 
 CLASS_NAMES = ["circle", "square", "a name far too long to stand below a small picture"]
 
@@ -128,11 +123,7 @@ def test_more_rows_or_neighbours_than_there_are_images_are_left_out():
     assert len(frames(gallery)) == 2 * (1 + 3)
 
 
-@given(
-    labels=st.lists(st.integers(0, 4), min_size=1, max_size=30),
-    count=st.integers(1, 12),
-    seed=st.integers(0, 1000),
-)
+@given(labels=st.lists(st.integers(0, 4), min_size=1, max_size=30), count=st.integers(1, 12), seed=st.integers(0, 1000))
 def test_no_class_is_drawn_twice_before_all_classes_are_drawn_once(labels, count, seed):
     labels = np.array(labels)
     drawn = stratified_queries(labels, count, np.random.default_rng(seed))

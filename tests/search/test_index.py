@@ -240,8 +240,7 @@ def test_compacting_one_segment_forgets_what_was_removed():
 
 
 def test_ids_in_any_order_are_found_though_their_ends_are_as_far_apart_as_they_are_many():
-    column = id_column(np.array([10, 12, 11, 13]))
-    assert column.find(np.array([10, 11, 12, 13])).tolist() == [0, 2, 1, 3]
+    assert id_column(np.array([10, 12, 11, 13])).find(np.array([10, 11, 12, 13])).tolist() == [0, 2, 1, 3]
 
 
 def test_a_condition_knows_the_columns_that_came_after_the_last_one():

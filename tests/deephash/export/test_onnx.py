@@ -58,8 +58,7 @@ def assert_equal_but_near_0(codes, expected, u):
 
 # Of 34 pixels LeNet takes the middle.
 @pytest.mark.parametrize(
-    ("network", "side"),
-    [("lenet", 34), ("cifar10_full", 32), ("kaggle_face", 48), ("resnet18", 8)],
+    ("network", "side"), [("lenet", 34), ("cifar10_full", 32), ("kaggle_face", 48), ("resnet18", 8)]
 )
 def test_codes_of_every_network_are_those_of_pytorch_but_for_outputs_next_to_0(network, side, tmp_path):
     hasher, images, codes = assembled("lsh", network, 48, side)

@@ -30,8 +30,7 @@ def test_paths_start_at_the_folder_of_the_csv(folder):
 
 def test_a_column_gives_the_splits_under_any_of_their_names(folder):
     collection = listed(
-        folder,
-        'path,label,split\na.png,x,train\nb.png,y,Training\ndeep/c.png,y,val\n"d, e.png",y,test\n',
+        folder, 'path,label,split\na.png,x,train\nb.png,y,Training\ndeep/c.png,y,val\n"d, e.png",y,test\n'
     )
     assert {name: split.ids for name, split in collection.splits.items()} == {
         "training": ["a.png", "b.png"],

@@ -69,11 +69,7 @@ def test_it_is_made_from_an_entry_of_the_catalog(tmp_path):
 
 @pytest.mark.parametrize(
     ("kind", "preview"),
-    [
-        (json_dataset, "JSONPreview"),
-        (csv_dataset, "TablePreview"),
-        (plotly_dataset, "PlotlyPreview"),
-    ],
+    [(json_dataset, "JSONPreview"), (csv_dataset, "TablePreview"), (plotly_dataset, "PlotlyPreview")],
 )
 def test_kedro_viz_knows_each_preview_by_the_name_of_its_annotation(tmp_path, kind, preview):
     annotation = inspect.signature(kind(str(tmp_path / "file.png")).preview).return_annotation

@@ -65,8 +65,7 @@ def test_a_picture_is_read_also_after_a_redirect(web, path):
 
 
 @pytest.mark.parametrize(
-    ("path", "status"),
-    [("/inside", 422), ("/file", 422), ("/round", 400), ("/gone", 400), ("/large", 413)],
+    ("path", "status"), [("/inside", 422), ("/file", 422), ("/round", 400), ("/gone", 400), ("/large", 413)]
 )
 def test_what_leads_inside_nowhere_or_too_far_is_refused(web, path, status):
     with pytest.raises(HTTPException) as refused:
