@@ -141,11 +141,9 @@ class FeatureExtractor:
     def is_same(self, other: "FeatureExtractor") -> bool:
         """Tell whether another gives the same features, but for their length and for rounding."""
         mine, theirs = self.trunk.state_dict(), other.trunk.state_dict()
-        return (self.image_shape, self.statistics, mine.keys()) == (
-            other.image_shape,
-            other.statistics,
-            theirs.keys(),
-        ) and all(torch.equal(weights.cpu(), theirs[name].cpu()) for name, weights in mine.items())
+        if self.image_shape != other.image_shape or self.statistics != other.statistics or mine.keys() != theirs.keys():
+            return False
+        return all(torch.equal(weights.cpu(), theirs[name].cpu()) for name, weights in mine.items())
 
     @property
     def dimension(self) -> int:
