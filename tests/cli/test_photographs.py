@@ -150,7 +150,7 @@ def test_what_cannot_be_fitted_is_refused_in_one_line(command, colours, built):
     assert "keeps no features" in one_line(command("search", built, colours / "warm" / "139.png", "--rescore"))
     write_photos(colours, range(140))
     build(command, colours)
-    assert "unknown hash function `iqt`" in one_line(command("index", "refit", index, "--method", "iqt"))
+    assert "hash function 'iqt' is unknown" in one_line(command("index", "refit", index, "--method", "iqt"))
     assert "`itq_cca` learns from labels" in one_line(command("index", "refit", index, "--method", "itq_cca"))
     assert "`index refit" in one_line(build(command, colours, "--labels", "folder"))
 

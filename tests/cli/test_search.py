@@ -211,7 +211,7 @@ def test_a_folder_that_is_no_text_is_a_line(command, digits, tmp_path, monkeypat
         (["index", "build", "NEW", "--hasher", "digits/deephash.b4", "PHOTOS"], "unknown cell `deephash.b4`"),
         (["index", "build", "NEW", "--hasher", "PHOTOS/3/broken.png", "PHOTOS"], "broken.png cannot be read"),
         (["index", "build", "NEW", *PRETRAINED], "no PATHS are given"),
-        (["index", "build", "NEW", "PHOTOS", "--method", "nope"], "unknown hash function `nope`"),
+        (["index", "build", "NEW", "PHOTOS", "--method", "nope"], "hash function 'nope' is unknown: choose one of lsh"),
         (["index", "build", "NEW", *PRETRAINED, "/nothing/at/all"], "/nothing/at/all is not there"),
         (["index", "build", "NEW", *PRETRAINED, "EMPTY"], "there is no image in"),
         (["index", "add", "NEW", "PHOTOS"], "there is no index"),

@@ -21,6 +21,7 @@ from deephash_pipeline.cli.vectors import (
 )
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.deephash import ImageHasher
+from deephash_pipeline.hashing import require_hash_function
 from deephash_pipeline.search import Answers, HammingIndex
 from deephash_pipeline.search.encoding import CodeFolder, add_encoded
 from deephash_pipeline.search.images import (
@@ -34,7 +35,7 @@ from deephash_pipeline.search.images import (
 )
 from deephash_pipeline.search.images.changes import OF_THE_FILE, gone
 from deephash_pipeline.search.images.distinct import distinct
-from deephash_pipeline.search.images.fitted import fewest, has_outgrown, hasher_of, is_shipped, refit, require_method
+from deephash_pipeline.search.images.fitted import fewest, has_outgrown, hasher_of, is_shipped, refit
 from deephash_pipeline.search.images.updating import Missing
 from deephash_pipeline.search.replacing import holds_vectors
 
@@ -94,7 +95,8 @@ def build(
         raise InputError("--method, --labels and --bits fit a hash function: leave out --hasher and --codes")
     if labels not in (None, "folder"):
         raise InputError(f"--labels {labels}: of images, give `folder`; a CSV in PATHS may have a column label")
-    require_method(method)
+    if method is not None:
+        require_hash_function(method)
     if bits not in (None, *BITS):
         raise InputError(f"--bits {bits}: of images, give {', '.join(map(str, BITS[:-1]))} or {BITS[-1]}")
     if not (paths or codes):

@@ -18,7 +18,7 @@ from typing import Any
 from deephash_pipeline.hashing.base import Encoder, HashFunction
 from deephash_pipeline.hashing.linear import LinearEncoder, LinearHashFunction
 from deephash_pipeline.hashing.parameters import parameters_model
-from deephash_pipeline.hashing.registry import ENCODERS, HASH_FUNCTIONS, load_encoder
+from deephash_pipeline.hashing.registry import ENCODERS, HASH_FUNCTIONS, load_encoder, require_hash_function
 
 __all__ = [
     "ENCODERS",
@@ -29,6 +29,7 @@ __all__ = [
     "LinearHashFunction",
     "load_encoder",
     "parameters_model",
+    "require_hash_function",
 ]
 
 

@@ -43,6 +43,16 @@ ENCODERS: Registry[type[Encoder]] = Registry(
 )
 
 
+def require_hash_function(method: str) -> None:
+    """Refuse a method that is not in `HASH_FUNCTIONS`.
+
+    Raises:
+        InputError: it is not.
+    """
+    if method not in HASH_FUNCTIONS:
+        raise InputError(f"hash function {method!r} is unknown: choose one of {', '.join(HASH_FUNCTIONS)}")
+
+
 def load_encoder(kind: str, code_length: int, arrays: Mapping[str, NDArray[Any]]) -> Encoder:
     """Rebuild a stored encoder.
 

@@ -130,7 +130,7 @@ def broken(vectors, row, value):
         (lambda z: {"vectors": z, "ids": range(599)}, "599 ids for 600 vectors"),
         (lambda z: {"vectors": z, "labels": ["a"]}, "1 labels for 600 vectors"),
         (lambda z: {"vectors": z, "metadata": {"year": [1]}}, "'year' is not one value for each of 600"),
-        (lambda z: {"vectors": z, "method": "magic"}, "method 'magic' is unknown: choose one of lsh"),
+        (lambda z: {"vectors": z, "method": "magic"}, "hash function 'magic' is unknown: choose one of lsh"),
         (lambda z: {"vectors": z, "method": "sign", "code_length": 25}, "X has 24 features, and each bit takes one"),
         (lambda z: {"vectors": z, "rescore": "int4"}, "rescore is 'int4'"),
         (lambda z: {"vectors": z, "recall": 99}, "recall is 99"),

@@ -9,7 +9,7 @@ from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.deephash import ImageHasher
 from deephash_pipeline.deephash.feature_hash import learned
 from deephash_pipeline.hashers.base import EncodedPixels
-from deephash_pipeline.hashing import HASH_FUNCTIONS
+from deephash_pipeline.hashing import HASH_FUNCTIONS, require_hash_function
 from deephash_pipeline.hashing.srh import SRH
 from deephash_pipeline.retrieval import pack_bits
 from deephash_pipeline.search import HammingIndex
@@ -51,16 +51,6 @@ def fewest(code_length: int) -> int:
     return max(FEWEST, 2 * code_length)
 
 
-def require_method(method: str | None) -> None:
-    """Refuse a hash function that is not in the table; None is the usual one.
-
-    Raises:
-        InputError: it is not.
-    """
-    if method is not None and method not in HASH_FUNCTIONS:
-        raise InputError(f"unknown hash function `{method}`: `deephash-pipeline methods` names them")
-
-
 def has_outgrown(images: ImageIndex) -> bool:
     """Tell whether an index that keeps features has many more pictures than its hash function was fitted on."""
     fitted_on = images.hasher.description.training_images or MOST
@@ -83,7 +73,8 @@ def refit(folder: Path, method: str | None = None, labels: bool = False, device:
     Raises:
         InputError: the index keeps no features or has too few pictures, or the method does not suit.
     """
-    require_method(method)
+    if method is not None:
+        require_hash_function(method)
     if holds_vectors(folder):
         raise InputError(f"{folder} has vectors: `index build --vectors ... --anew` fits on them again")
     # Who writes the index is told before the work.

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.progress import count_steps
-from deephash_pipeline.hashing import HASH_FUNCTIONS, HashFunction
+from deephash_pipeline.hashing import HASH_FUNCTIONS, HashFunction, require_hash_function
 from deephash_pipeline.provenance import content_digest
 from deephash_pipeline.retrieval import pack_bits
 from deephash_pipeline.search.answers import GivenIds
@@ -58,8 +58,7 @@ class BuildSettings:
     anew: bool = False
 
     def __post_init__(self) -> None:
-        if self.method not in HASH_FUNCTIONS:
-            raise InputError(f"method {self.method!r} is unknown: choose one of {', '.join(HASH_FUNCTIONS)}")
+        require_hash_function(self.method)
         if self.rescore not in get_args(Rescore):
             raise InputError(f"rescore is {self.rescore!r}: choose one of {', '.join(get_args(Rescore))}")
         if not isinstance(self.recall, float | int) or not 0 < self.recall <= 1:
