@@ -26,7 +26,7 @@ NAMES = [
     ("--pipelines=evaluation,field", "pipelines evaluation, field join different cells", "run each by itself"),
     ("--namespaces=itq,foo", "unknown namespace `foo`", "itq.b48"),
     ("--pipelines=reporting --namespaces=itq.b48", "unknown namespace `itq.b48`", "a stage"),
-    ("--env=foo", "conf/foo", "not"),
+    ("--env=foo", "there is no environment `foo`", "conf/"),
     ("--env=", "--env is empty", "conf/"),
     ("--pipelines=", "--pipelines is empty", "leave it out"),
 ]
@@ -50,7 +50,7 @@ PARAMETERS = [
     ("cells.itq.b48=3", "unknown parameter `cells`"),
     ("experiment.seed=042", "`042` would be read as 34"),
     ("experiment.network=foo", "lenet"),
-    ("cnn_pretraining.training.epoch=3", "training.epoch"),
+    ("cnn_pretraining.training.epoch=3", "Parameter 'cnn_pretraining': training.epoch: Extra inputs"),
     ("fine_tuning.deephash.loss.heat=1", "loss.exponentiated.heat"),
     ("fine_tuning.dpsh.loss.name=dsph", "'greedy_hash'"),
     ("baseline_hashing.hamming.anchors=300", "hamming"),

@@ -28,8 +28,13 @@ from deephash_pipeline.project.environments import EXTENDS
 
 logger = logging.getLogger(__name__)
 
-USER_ERRORS = (InputError, DatasetError, ParameterValidationError, MissingConfigException)
-PYDANTIC_DETAILS = re.compile(r"\[type=[^\n]*|For further information visit \S+")
+USER_ERRORS = (InputError, DatasetError, ParameterValidationError)
+WORDS_OF_LIBRARIES = re.compile(
+    r"Parameter validation failed:\n- |Failed to instantiate \S+ for parameter \S+: |\d+ validation errors? for \S+\n"
+    r"|(?m:^- )|Value error, | \[type=[^\n]*"
+)
+"""What Kedro and pydantic say around a fault."""
+END_OF_FAULT = re.compile(r"\n *For further information visit \S+")
 LOGGING_FILE = Path("conf/logging.yml")
 NOT_IN_PATHS = "?%"
 """What SQLAlchemy, which opens MLflow's database, takes for the end or an escape of a path."""
@@ -64,7 +69,8 @@ def one_line_errors(callback: Callable[..., Any]) -> Callable[..., Any]:
             if (cause := known or explained(links, options.get("env"))) is None:
                 raise
             logger.debug("details", exc_info=error)
-            reported = click.ClickException(" ".join(PYDANTIC_DETAILS.sub("", str(cause)).split()))
+            said = END_OF_FAULT.sub(";", WORDS_OF_LIBRARIES.sub("", str(cause))).replace("\n  ", ": ")
+            reported = click.ClickException(" ".join(said.split()).rstrip(";"))
             # An interrupted training ends like any command that a signal has ended.
             reported.exit_code = getattr(cause, "exit_code", reported.exit_code)  # type: ignore[misc]
             raise reported from error
@@ -127,9 +133,13 @@ def explained(links: Sequence[BaseException], environment: str | None) -> InputE
     Returns:
         Fault and remedy in one line; None if that is not known.
     """
+    if environment and not Path("conf", environment).is_dir():
+        return InputError(f"there is no environment `{environment}`: name a folder of conf/")
     if fault := configuration_fault(environment):
         return InputError(fault)
     for link in links:
+        if isinstance(link, MissingConfigException):
+            return InputError(str(link))
         if isinstance(link, OmegaConfBaseException):
             where = f" (`{link.full_key}`)" if getattr(link, "full_key", None) else ""
             return InputError(f"configuration: {str(link).partition(chr(10))[0].rstrip('.')}{where}: mend it in conf/")
