@@ -31,9 +31,8 @@ from deephash_pipeline.images.decoding.image_files import Channels, checked_size
 from deephash_pipeline.images.statistics import pixel_statistics
 from deephash_pipeline.losses import LOSS_PARAMETERS
 from deephash_pipeline.networks import NETWORKS, HashLayerParameters, usual_input
-from deephash_pipeline.retrieval import count_distances, mean_average_precision, pack_bits
+from deephash_pipeline.retrieval import chance_level, count_distances, mean_average_precision, pack_bits
 from deephash_pipeline.retrieval.codes import check_code_length
-from deephash_pipeline.retrieval.labels import share_a_label
 from deephash_pipeline.training import CheckpointFolder, TrainingParameters
 
 logger = logging.getLogger(__name__)
@@ -73,7 +72,7 @@ LITTLE = 0.1
 class DeepHash(BaseEstimator, ImageHasher):  # type: ignore[misc]
     """Deep hashing after Mu & Liu: two stages of pre-training, then fine-tuning of all layers; an `ImageHasher`.
 
-    The defaults suit digits and photographs; the recipes of the benchmarks are in their folders of ``conf``.
+    The defaults suit digits and drawn signs; recipes for photographs are in the folders of ``conf``.
 
     Args:
         code_length: bits.
@@ -95,7 +94,7 @@ class DeepHash(BaseEstimator, ImageHasher):  # type: ignore[misc]
     Attributes:
         validation_map_: mean average precision of a tenth of each class's images, drawn by `random_state` and held out
             of the training, as queries of the rest; NaN where the classes have fewer than ten.
-        validation_chance_: mAP that codes drawn at random would have.
+        validation_chance_: mAP that equal codes would have, see `chance_level`.
         history_: course of the fine-tuning, epoch by epoch.
 
     Raises:
@@ -176,7 +175,7 @@ class DeepHash(BaseEstimator, ImageHasher):  # type: ignore[misc]
             return
         found = count_distances(self.encode(queries.images), queries.labels, codes, database.labels, self.code_length)
         self.validation_map_ = mean_average_precision(found)
-        self.validation_chance_ = float(np.mean(share_a_label(queries.labels, database.labels)))
+        self.validation_chance_ = chance_level(queries.labels, database.labels)
         little = self.validation_map_ - self.validation_chance_ < LITTLE * (1 - self.validation_chance_)
         logger.log(
             logging.WARNING if little else logging.INFO,
