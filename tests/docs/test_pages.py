@@ -29,6 +29,7 @@ LINK = re.compile(r"\]\((?![a-z]+:|#)([^)#\s]+)")
 # Its methods are made in tests/end_to_end, which run its commands.
 OF_NEW_METHODS = "docs/add-a-method.md"
 EXAMPLES = [page for page, text in TEXT.items() if ">>>" in text]
+TESTS = set(re.findall(r"def (test_\w+)", "".join(file.read_text("utf-8") for file in (ROOT / "tests").rglob("*.py"))))
 
 
 def commands(text):
@@ -56,10 +57,10 @@ KEDRO_RUNS = [
 
 
 @pytest.mark.parametrize("page", TEXT)
-def test_every_link_leads_to_a_file_of_the_repository(page):
+def test_files_that_links_lead_to_and_tests_that_pages_name_are_there(page):
     text = FENCED.sub("", TEXT[page])
-    missing = [link for link in LINK.findall(text) if not ((ROOT / page).parent / link).exists()]
-    assert not missing
+    assert [link for link in LINK.findall(text) if not ((ROOT / page).parent / link).exists()] == []
+    assert set(re.findall(r"`(test_\w+)`", text)) - TESTS == set()
 
 
 @pytest.fixture(scope="module")
