@@ -11,6 +11,7 @@ import pytest
 from deephash_pipeline.deephash import ImageHasher
 from deephash_pipeline.search.images import ImageIndex
 from tests.cli.conftest import write_digits
+from tests.cli.test_search import one_line
 
 DIGITS = ("--hasher", "pretrained:digits-48")
 
@@ -115,6 +116,16 @@ def test_more_than_half_are_not_removed_unless_asked_for(command, folder, index)
     result = command("index", "build", index, *DIGITS, folder, "--remove-missing")
     assert "31 gone and removed, 29 images" in result.output
     assert contents(index) == expected(folder)
+
+
+def test_of_a_folder_that_was_emptied_all_are_removed_when_that_is_asked_for(command, folder, index, tmp_path):
+    shutil.rmtree(folder)
+    folder.mkdir()
+    assert "60 of 60 files are gone" in command("index", "build", index, *DIGITS, folder).output
+    for removed in ("60 gone and removed, ", ""):
+        result = command("index", "build", index, *DIGITS, folder, "--remove-missing")
+        assert (result.exit_code, f": 0 added, {removed}0 images" in result.output) == (0, True), result.output
+    assert "there is no image in" in one_line(command("index", "build", tmp_path / "new", *DIGITS, folder))
 
 
 def test_half_are_removed(command, folder, index):

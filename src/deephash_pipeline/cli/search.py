@@ -20,6 +20,7 @@ from deephash_pipeline.cli.vectors import (
     vectors_options,
 )
 from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.stores import holds_index
 from deephash_pipeline.deephash import ImageHasher
 from deephash_pipeline.hashing import require_hash_function
 from deephash_pipeline.search import Answers, HammingIndex
@@ -102,7 +103,8 @@ def build(
     if not (paths or codes):
         of_run = " (a run's database: kedro run --pipelines=indexing)" if hasher and is_cell(hasher) else ""
         raise InputError(f"no PATHS are given: name folders, globs or CSV files of images{of_run}")
-    files, skipped = list_images(paths) if paths else ([], [])
+    # A folder that has lost all its pictures is a state that an index is brought to.
+    files, skipped = list_images(paths, empty=holds_index(index)) if paths else ([], [])
     encoded = CodeFolder(codes) if codes else None
     own = not (hasher or codes)
     if encoded is not None:
@@ -118,7 +120,7 @@ def build(
             report = add_encoded(images, encoded)
         else:
             report = bring_up_to_date(images, files, searched_folders(paths), missing or "few", verify)
-        _report(index, images, report, skipped)
+        _report(index, images, report, skipped, emptied=bool(paths) and not files)
         assert isinstance(images.index, HammingIndex), "a build is of no other engine"
         for name in gone(images.index):
             click.echo(f"gone: {name}: its file is not there any more, `index remove` removes it", err=True)
@@ -300,14 +302,16 @@ def _rows(images: ImageIndex, answers: Answers, radius: int | None) -> list[dict
     ]
 
 
-def _report(folder: Path, images: ImageIndex, report: AddedImages, unnamed: Sequence[Any]) -> None:
+def _report(
+    folder: Path, images: ImageIndex, report: AddedImages, unnamed: Sequence[Any], emptied: bool = False
+) -> None:
     there = f", {report.there} there already" if report.there else ""
     changed = f", {len(report.changed)} changed and encoded again" if report.changed else ""
     changed += f", {report.renamed} renamed" if report.renamed else ""
     changed += f", {report.removed} gone and removed" if report.removed else ""
     click.echo(f"{folder}: {report.added} added{there}{changed}, {len(images)} images, {images.hasher!r}")
     print_left_out([*unnamed, *report.skipped])
-    if not (report.added or report.there or report.changed or report.renamed):
+    if not (report.added or report.there or report.changed or report.renamed or emptied):
         raise InputError(f"nothing was added to {folder}: mend what is left out, or name other images")
 
 

@@ -32,7 +32,7 @@ SECONDS_BETWEEN_LOOKS = 10.0
 @click.option("--token-file", type=FOLDER, help="Who sends the token in this file may add and remove.")
 @click.option("--allowed-host", multiple=True, help="A name the service is addressed by; may be repeated.")
 @click.option("--max-megabytes", default=10, show_default=True, type=click.IntRange(1, 1000), help="Of a request.")
-@click.option("--max-megapixels", default=40, show_default=True, type=click.IntRange(1, 1000), help="Of a picture that is sent.")
+@click.option("--max-megapixels", default=40, show_default=True, type=click.IntRange(1, 1000), help="Of what is sent.")
 @click.option("--allow-urls", is_flag=True, help="Searches may name their picture by a URL of a public address.")
 @click.option("--max-pending", default=128, show_default=True, type=click.IntRange(1), help="Requests at once.")
 @click.option(
