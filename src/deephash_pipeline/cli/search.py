@@ -1,7 +1,7 @@
 """``deephash-pipeline index``, ``search`` and ``serve``: from a folder of pictures to a search in it."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +9,14 @@ import click
 from rich.cells import cell_len
 
 from deephash_pipeline.cli.hashers import HASHER_HELP, is_cell, named_hasher
-from deephash_pipeline.cli.options import FOLDER, approximate_option, device_option, engine_option, opened
+from deephash_pipeline.cli.options import (
+    FOLDER,
+    approximate_option,
+    device_option,
+    engine_option,
+    opened,
+    print_left_out,
+)
 from deephash_pipeline.cli.vectors import (
     FACTS,
     add_vectors,
@@ -313,12 +320,6 @@ def _report(
     print_left_out([*unnamed, *report.skipped])
     if not (report.added or report.there or report.changed or report.renamed or emptied):
         raise InputError(f"nothing was added to {folder}: mend what is left out, or name other images")
-
-
-def print_left_out(broken: Iterable[Any]) -> None:
-    """Name images that are left out, a line each, and why."""
-    for image in broken:
-        click.echo(f"left out: {image.name}: {image.reason}", err=True)
 
 
 def print_columns(rows: Sequence[Sequence[str]]) -> None:

@@ -10,13 +10,14 @@ from pathlib import Path
 
 import click
 
-from deephash_pipeline.cli.options import FOLDER, approximate_option, device_option, engine_option
+from deephash_pipeline.cli.options import FOLDER, approximate_option, device_option, engine_option, print_left_out
 from deephash_pipeline.cli.options import opened as open_index
 from deephash_pipeline.cli.vectors import build_of_vectors
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.extras import required
+from deephash_pipeline.images.decoding import formats
 from deephash_pipeline.search.coded import CodedItems
-from deephash_pipeline.search.images import ImageIndex, bring_up_to_date, list_images, searched_folders
+from deephash_pipeline.search.images import ImageIndex, Watch
 from deephash_pipeline.search.images.stored import Runtime
 from deephash_pipeline.search.replacing import holds_vectors
 
@@ -101,7 +102,6 @@ def serve(
             opened[name] = index = stack.enter_context(again[name]())
             if watch:
                 assert isinstance(index, ImageIndex)
-                list_images(watch)
                 stack.enter_context(_watched(index, watch))
         config = uvicorn.Config(
             create_app(opened, settings, again),
@@ -121,15 +121,25 @@ def serve(
 @contextmanager
 def _watched(index: ImageIndex, paths: Sequence[str]) -> Iterator[None]:
     """Bring an index to the state of some folders, again and again until the block ends."""
-    ended = threading.Event()
+    ended, logged = threading.Event(), set[str]()
+
+    def is_new(record: logging.LogRecord) -> bool:
+        before = len(logged)
+        logged.add(record.getMessage())
+        return len(logged) > before
+
+    # What is passed over is passed over at every look.
+    formats.logger.addFilter(is_new)
+    watching = Watch(index, paths)
 
     def watch() -> None:
         said = ""
         while not ended.is_set():
             try:
-                report = bring_up_to_date(index, list_images(paths)[0], searched_folders(paths))
+                report = watching.look()
                 counts = (report.added, len(report.changed), report.renamed, report.removed)
                 line = "{} added, {} changed, {} renamed, {} removed".format(*counts) if any(counts) else ""
+                print_left_out(report.skipped)
             except (InputError, OSError) as error:
                 line = f"not brought to the state of {', '.join(paths)}: {error}"
             if line and (line != said or not line.startswith("not ")):
@@ -137,14 +147,15 @@ def _watched(index: ImageIndex, paths: Sequence[str]) -> Iterator[None]:
             said = line
             ended.wait(SECONDS_BETWEEN_LOOKS)
 
-    watching = threading.Thread(target=watch, name="watching", daemon=True)
-    watching.start()
+    thread = threading.Thread(target=watch, name="watching", daemon=True)
+    thread.start()
     try:
         yield
     finally:
         ended.set()
         # What is encoded after that is encoded again by the next service.
-        watching.join(SECONDS_TO_END)
+        thread.join(SECONDS_TO_END)
+        formats.logger.removeFilter(is_new)
 
 
 def _in_url(host: str) -> str:
