@@ -206,6 +206,7 @@ def info(index: Path, as_json: bool) -> None:
             "labels": images.labels(),
             **{name: value for name, value in images.index.info().items() if name in FACTS},
             "image_shape": list(about.image_shape),
+            "runtime": about.runtime,
             **{f"hasher_{key}": value for key, value in about.code_version.items()},
         }
     _print_facts(facts, as_json)

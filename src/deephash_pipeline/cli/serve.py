@@ -114,6 +114,9 @@ def serve(
             timeout_graceful_shutdown=SECONDS_TO_END,
         )
         click.echo(f"http://{_in_url(host)}:{listener.getsockname()[1]}/ (Ctrl-C ends)")
+        for name, items in opened.items():
+            if runtime == "onnx" and isinstance(items, ImageIndex) and items.hasher.description.runtime != runtime:
+                click.echo(f"{name} was made by PyTorch, codes by ONNX Runtime may differ in a bit", err=True)
         _log_plainly()
         uvicorn.Server(config).run(sockets=[listener])
 
