@@ -108,7 +108,7 @@ class Thumbnails:
     """Makes thumbnails, and keeps them in memory; those that were not asked for the longest give way to others.
 
     Args:
-        most_bytes: number of bytes that are kept, of 16 kB for each of 16,384; one of 192 pixels has 5 to 15 kB.
+        most_bytes: number of bytes that are kept: 16 kB for each of 16,384. Of a photograph, 192 pixels take 6 to 9 kB.
     """
 
     def __init__(self, most_bytes: int = MOST_KEPT_BYTES) -> None:
