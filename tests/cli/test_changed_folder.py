@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from deephash_pipeline.deephash import ImageHasher
-from deephash_pipeline.search.images import ImageIndex
+from deephash_pipeline.search.images import ImageIndex, Watch
 from tests.cli.conftest import write_digits
+from tests.cli.test_search import one_line
 
 DIGITS = ("--hasher", "pretrained:digits-48")
 
@@ -115,6 +116,29 @@ def test_more_than_half_are_not_removed_unless_asked_for(command, folder, index)
     result = command("index", "build", index, *DIGITS, folder, "--remove-missing")
     assert "31 gone and removed, 29 images" in result.output
     assert contents(index) == expected(folder)
+
+
+def test_of_a_folder_that_was_emptied_all_are_removed_when_that_is_asked_for(command, folder, index, tmp_path):
+    shutil.rmtree(folder)
+    folder.mkdir()
+    assert "60 of 60 files are gone" in command("index", "build", index, *DIGITS, folder).output
+    for removed in ("60 gone and removed, ", ""):
+        result = command("index", "build", index, *DIGITS, folder, "--remove-missing")
+        assert (result.exit_code, f": 0 added, {removed}0 images" in result.output) == (0, True), result.output
+    assert "there is no image in" in one_line(command("index", "build", tmp_path / "new", *DIGITS, folder))
+
+
+def test_a_watched_file_that_cannot_be_read_is_named_once_and_read_again_when_it_has_changed(folder, index, encoded):
+    broken = folder / "broken.png"
+    broken.write_bytes(b"no image")
+    with ImageIndex.open(index) as images:
+        watch = Watch(images, [str(folder)])
+        assert [[image.name for image in watch.look().skipped] for _ in range(3)] == [[str(broken)], [], []]
+        assert encoded == ["broken.png"]
+        shutil.copy(pictures(folder)[0], broken)
+        assert watch.look().added == 1
+        broken.write_bytes(b"no image again")
+        assert [len(watch.look().skipped) for _ in range(2)] == [1, 0] and encoded == 2 * ["broken.png"]
 
 
 def test_half_are_removed(command, folder, index):

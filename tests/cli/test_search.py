@@ -90,7 +90,8 @@ def test_images_are_added_and_removed(command, index, photos, tmp_path):
 
 def test_an_index_is_described(command, built):
     facts = answers(command("index", "info", built, "--json"))
-    assert (facts["images"], facts["code_length"], facts["labels"]) == (60, 48, list("0123456789"))
+    assert [facts[name] for name in ("images", "code_length", "runtime")] == [60, 48, "torch"]
+    assert facts["labels"] == list("0123456789")
     assert "lenet, digits" in command("index", "info", built).output
 
 
@@ -267,7 +268,7 @@ def served(monkeypatch, command, ask, *arguments):
     )
     result = command("serve", *arguments, "--port", 0)
     assert result.exit_code == 0, result.output
-    return result.stdout, answered[0]
+    return result, answered[0]
 
 
 def test_indexes_of_one_name_are_served_under_their_paths(command, built, tmp_path, monkeypatch):
@@ -292,16 +293,17 @@ def test_a_service_on_an_address_of_ipv6_answers_there(command, built, monkeypat
         pytest.skip("no IPv6 here")
     allowed = ("--allowed-host", "fe80::1", "--allowed-host", "[fe80::3]")
     printed, found = served(monkeypatch, command, statuses, built, "--host", "::1", *allowed)
-    assert printed.startswith("http://[::1]:")
+    assert printed.stdout.startswith("http://[::1]:")
     assert found == [200, 200, 200, 200, 400]
 
 
-def test_a_service_that_watches_a_folder_finds_what_is_new_and_not_what_is_gone(
-    command, index, photos, tmp_path, monkeypatch
+def test_a_service_that_watches_a_folder_finds_what_is_new_and_not_what_is_gone_and_says_once_what_it_leaves_out(
+    command, index, photos, tmp_path, monkeypatch, caplog
 ):
     monkeypatch.setattr("deephash_pipeline.cli.serve.SECONDS_BETWEEN_LOOKS", 0.05)
     folder = tmp_path / "watched"
     shutil.copytree(photos / "3", folder)
+    (folder / "notes.txt").touch()
     seven = next((photos / "7").glob("*.png"))
 
     def ids(client, expected):
@@ -321,8 +323,10 @@ def test_a_service_that_watches_a_folder_finds_what_is_new_and_not_what_is_gone(
         now = pictures - {gone} | {str(folder / "new.png")}
         return [*seen, ids(client, now) == now]
 
-    _, found = served(monkeypatch, command, watched, index, "--watch", folder)
+    printed, found = served(monkeypatch, command, watched, index, "--watch", folder)
     assert found == [True, True]
+    assert printed.output.count(f"left out: {folder}/broken.png: ") == 1
+    assert caplog.text.count("passed over") == 1
     with ImageIndex.open(index) as images:
         assert [name for name in images if str(photos) in name]
     assert "is for one INDEX" in one_line(command("serve", index, photos, "--port", 0, "--watch", folder))

@@ -27,15 +27,7 @@ def paint(path, grey, mode="RGB"):
 @pytest.fixture
 def image_files(here):
     """Images of three classes and of many formats and modes."""
-    kinds = [
-        ("png", "RGB"),
-        ("png", "P"),
-        ("png", "LA"),
-        ("jpg", "CMYK"),
-        ("jpeg", "L"),
-        ("webp", "RGBA"),
-        ("bmp", "1"),
-    ]
+    kinds = ("png", "RGB"), ("png", "P"), ("png", "LA"), ("jpg", "CMYK"), ("jpeg", "L"), ("webp", "RGBA"), ("bmp", "1")
     folder = here / IMAGE_FILES
     grey = itertools.count(start=1, step=3)
     for split, count in (("train", 16), ("test", 4)):

@@ -26,15 +26,9 @@ BALANCED = ExponentiatedLoss(loss_scale="unit", temperature=0.5, balance_pairs=T
 # every bit of every two tiles, so there are few of either, but a border of each kind: incomplete and empty tiles, bands
 # of one and of several tiles, and groups of bits, which are 16.
 CASES = [
-    (1, 4, 1, FAITHFUL, (16, 32)),
-    (1, 4, 1, BALANCED, (64, 32)),
-    (5, 1, 2, FAITHFUL, (16, 32)),
-    (20, 12, 3, BALANCED, (16, 32)),
-    (33, 18, 3, FAITHFUL, (32, 2)),
-    (9, 48, 3, FAITHFUL, (32, 32)),
-    (70, 2, 2, BALANCED, (16, 3)),
-    (70, 3, 1, BALANCED, (64, 32)),
-    (20, 5, 20, BALANCED, (16, 1)),
+    *((1, 4, 1, FAITHFUL, (16, 32)), (1, 4, 1, BALANCED, (64, 32)), (5, 1, 2, FAITHFUL, (16, 32))),
+    *((20, 12, 3, BALANCED, (16, 32)), (33, 18, 3, FAITHFUL, (32, 2)), (9, 48, 3, FAITHFUL, (32, 32))),
+    *((70, 2, 2, BALANCED, (16, 3)), (70, 3, 1, BALANCED, (64, 32)), (20, 5, 20, BALANCED, (16, 1))),
 ]
 
 

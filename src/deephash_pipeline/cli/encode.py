@@ -3,8 +3,7 @@
 import click
 
 from deephash_pipeline.cli.hashers import named_hasher
-from deephash_pipeline.cli.options import device_option
-from deephash_pipeline.cli.search import print_left_out
+from deephash_pipeline.cli.options import device_option, print_left_out
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.search.encoding import EncodingWorkers, Source, encode_source
 from deephash_pipeline.search.encoding.encode import IMAGES_PER_BLOCK

@@ -1,6 +1,8 @@
-"""Arguments and options that several commands have, and the index that they name."""
+"""What several commands have: arguments, options, the index that they name, and images that are left out."""
 
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -55,3 +57,9 @@ def opened(
 
     codes = open_engine(engine, default_name(folder), approximate)
     return ImageIndex.open(folder, True, device, runtime, codes)
+
+
+def print_left_out(broken: Iterable[Any]) -> None:
+    """Name images that are left out, a line each, and why."""
+    for image in broken:
+        click.echo(f"left out: {image.name}: {image.reason}", err=True)

@@ -1,7 +1,7 @@
 """``deephash-pipeline index``, ``search`` and ``serve``: from a folder of pictures to a search in it."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +9,14 @@ import click
 from rich.cells import cell_len
 
 from deephash_pipeline.cli.hashers import HASHER_HELP, is_cell, named_hasher
-from deephash_pipeline.cli.options import FOLDER, approximate_option, device_option, engine_option, opened
+from deephash_pipeline.cli.options import (
+    FOLDER,
+    approximate_option,
+    device_option,
+    engine_option,
+    opened,
+    print_left_out,
+)
 from deephash_pipeline.cli.vectors import (
     FACTS,
     add_vectors,
@@ -20,6 +27,7 @@ from deephash_pipeline.cli.vectors import (
     vectors_options,
 )
 from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.stores import holds_index
 from deephash_pipeline.deephash import ImageHasher
 from deephash_pipeline.hashing import require_hash_function
 from deephash_pipeline.search import Answers, HammingIndex
@@ -102,7 +110,8 @@ def build(
     if not (paths or codes):
         of_run = " (a run's database: kedro run --pipelines=indexing)" if hasher and is_cell(hasher) else ""
         raise InputError(f"no PATHS are given: name folders, globs or CSV files of images{of_run}")
-    files, skipped = list_images(paths) if paths else ([], [])
+    # A folder that has lost all its pictures is a state that an index is brought to.
+    files, skipped = list_images(paths, empty=holds_index(index)) if paths else ([], [])
     encoded = CodeFolder(codes) if codes else None
     own = not (hasher or codes)
     if encoded is not None:
@@ -118,7 +127,7 @@ def build(
             report = add_encoded(images, encoded)
         else:
             report = bring_up_to_date(images, files, searched_folders(paths), missing or "few", verify)
-        _report(index, images, report, skipped)
+        _report(index, images, report, skipped, emptied=bool(paths) and not files)
         assert isinstance(images.index, HammingIndex), "a build is of no other engine"
         for name in gone(images.index):
             click.echo(f"gone: {name}: its file is not there any more, `index remove` removes it", err=True)
@@ -197,6 +206,7 @@ def info(index: Path, as_json: bool) -> None:
             "labels": images.labels(),
             **{name: value for name, value in images.index.info().items() if name in FACTS},
             "image_shape": list(about.image_shape),
+            "runtime": about.runtime,
             **{f"hasher_{key}": value for key, value in about.code_version.items()},
         }
     _print_facts(facts, as_json)
@@ -300,21 +310,17 @@ def _rows(images: ImageIndex, answers: Answers, radius: int | None) -> list[dict
     ]
 
 
-def _report(folder: Path, images: ImageIndex, report: AddedImages, unnamed: Sequence[Any]) -> None:
+def _report(
+    folder: Path, images: ImageIndex, report: AddedImages, unnamed: Sequence[Any], emptied: bool = False
+) -> None:
     there = f", {report.there} there already" if report.there else ""
     changed = f", {len(report.changed)} changed and encoded again" if report.changed else ""
     changed += f", {report.renamed} renamed" if report.renamed else ""
     changed += f", {report.removed} gone and removed" if report.removed else ""
     click.echo(f"{folder}: {report.added} added{there}{changed}, {len(images)} images, {images.hasher!r}")
     print_left_out([*unnamed, *report.skipped])
-    if not (report.added or report.there or report.changed or report.renamed):
+    if not (report.added or report.there or report.changed or report.renamed or emptied):
         raise InputError(f"nothing was added to {folder}: mend what is left out, or name other images")
-
-
-def print_left_out(broken: Iterable[Any]) -> None:
-    """Name images that are left out, a line each, and why."""
-    for image in broken:
-        click.echo(f"left out: {image.name}: {image.reason}", err=True)
 
 
 def print_columns(rows: Sequence[Sequence[str]]) -> None:

@@ -10,13 +10,14 @@ from pathlib import Path
 
 import click
 
-from deephash_pipeline.cli.options import FOLDER, approximate_option, device_option, engine_option
+from deephash_pipeline.cli.options import FOLDER, approximate_option, device_option, engine_option, print_left_out
 from deephash_pipeline.cli.options import opened as open_index
 from deephash_pipeline.cli.vectors import build_of_vectors
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.extras import required
+from deephash_pipeline.images.decoding import formats
 from deephash_pipeline.search.coded import CodedItems
-from deephash_pipeline.search.images import ImageIndex, bring_up_to_date, list_images, searched_folders
+from deephash_pipeline.search.images import ImageIndex, Watch
 from deephash_pipeline.search.images.stored import Runtime
 from deephash_pipeline.search.replacing import holds_vectors
 
@@ -32,7 +33,7 @@ SECONDS_BETWEEN_LOOKS = 10.0
 @click.option("--token-file", type=FOLDER, help="Who sends the token in this file may add and remove.")
 @click.option("--allowed-host", multiple=True, help="A name the service is addressed by; may be repeated.")
 @click.option("--max-megabytes", default=10, show_default=True, type=click.IntRange(1, 1000), help="Of a request.")
-@click.option("--max-megapixels", default=40, show_default=True, type=click.IntRange(1, 1000), help="Of a picture.")
+@click.option("--max-megapixels", default=40, show_default=True, type=click.IntRange(1, 1000), help="Of what is sent.")
 @click.option("--allow-urls", is_flag=True, help="Searches may name their picture by a URL of a public address.")
 @click.option("--max-pending", default=128, show_default=True, type=click.IntRange(1), help="Requests at once.")
 @click.option(
@@ -101,7 +102,6 @@ def serve(
             opened[name] = index = stack.enter_context(again[name]())
             if watch:
                 assert isinstance(index, ImageIndex)
-                list_images(watch)
                 stack.enter_context(_watched(index, watch))
         config = uvicorn.Config(
             create_app(opened, settings, again),
@@ -114,6 +114,9 @@ def serve(
             timeout_graceful_shutdown=SECONDS_TO_END,
         )
         click.echo(f"http://{_in_url(host)}:{listener.getsockname()[1]}/ (Ctrl-C ends)")
+        for name, items in opened.items():
+            if runtime == "onnx" and isinstance(items, ImageIndex) and items.hasher.description.runtime != runtime:
+                click.echo(f"{name} was made by PyTorch, codes by ONNX Runtime may differ in a bit", err=True)
         _log_plainly()
         uvicorn.Server(config).run(sockets=[listener])
 
@@ -121,15 +124,25 @@ def serve(
 @contextmanager
 def _watched(index: ImageIndex, paths: Sequence[str]) -> Iterator[None]:
     """Bring an index to the state of some folders, again and again until the block ends."""
-    ended = threading.Event()
+    ended, logged = threading.Event(), set[str]()
+
+    def is_new(record: logging.LogRecord) -> bool:
+        before = len(logged)
+        logged.add(record.getMessage())
+        return len(logged) > before
+
+    # What is passed over is passed over at every look.
+    formats.logger.addFilter(is_new)
+    watching = Watch(index, paths)
 
     def watch() -> None:
         said = ""
         while not ended.is_set():
             try:
-                report = bring_up_to_date(index, list_images(paths)[0], searched_folders(paths))
+                report = watching.look()
                 counts = (report.added, len(report.changed), report.renamed, report.removed)
                 line = "{} added, {} changed, {} renamed, {} removed".format(*counts) if any(counts) else ""
+                print_left_out(report.skipped)
             except (InputError, OSError) as error:
                 line = f"not brought to the state of {', '.join(paths)}: {error}"
             if line and (line != said or not line.startswith("not ")):
@@ -137,14 +150,15 @@ def _watched(index: ImageIndex, paths: Sequence[str]) -> Iterator[None]:
             said = line
             ended.wait(SECONDS_BETWEEN_LOOKS)
 
-    watching = threading.Thread(target=watch, name="watching", daemon=True)
-    watching.start()
+    thread = threading.Thread(target=watch, name="watching", daemon=True)
+    thread.start()
     try:
         yield
     finally:
         ended.set()
         # What is encoded after that is encoded again by the next service.
-        watching.join(SECONDS_TO_END)
+        thread.join(SECONDS_TO_END)
+        formats.logger.removeFilter(is_new)
 
 
 def _in_url(host: str) -> str:

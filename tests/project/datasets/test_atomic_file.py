@@ -9,14 +9,9 @@ from deephash_pipeline.project.datasets import CodesDataset, EncoderDataset, Num
 from tests.project.datasets.kinds import csv_dataset, json_dataset, plotly_dataset, text_dataset
 
 FILE_DATASETS = [
-    (csv_dataset, "table.csv"),
-    (CodesDataset, "codes.npz"),
-    (EncoderDataset, "encoder.safetensors"),
-    (text_dataset, "page.html"),
-    (json_dataset, "document.json"),
-    (NumpyDataset, "array.npy"),
-    (plotly_dataset, "figure.json"),
-    (TensorsDataset, "weights.safetensors"),
+    *((csv_dataset, "table.csv"), (CodesDataset, "codes.npz"), (EncoderDataset, "encoder.safetensors")),
+    *((text_dataset, "page.html"), (json_dataset, "document.json"), (NumpyDataset, "array.npy")),
+    *((plotly_dataset, "figure.json"), (TensorsDataset, "weights.safetensors")),
 ]
 
 

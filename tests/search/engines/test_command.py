@@ -35,14 +35,7 @@ def test_an_exported_index_is_searched_where_it_is(command, built, photos, postg
         (["search", "INDEX", "--id", "x", "--engine", "milvus:http://127.0.0.1:1"], "cannot be asked"),
         (["search", "INDEX", "--id", "x", "--engine", "milvus:OTHER"], "cannot be asked"),
         (
-            [
-                "encode",
-                "pretrained:digits-48",
-                "PHOTOS",
-                "-o",
-                "NOTHING",
-                *("--engine", "ray", "--address", "127.0.0.1:1"),
-            ],
+            ["encode", "pretrained:digits-48", "PHOTOS", "-o", "NOTHING", "--engine=ray", "--address=127.0.0.1:1"],
             "no Ray cluster at 127.0.0.1:1",
         ),
         (["search", "NOTHING", "--id", "x", "--engine", "milvus:http://127.0.0.1:1"], "there is no index"),

@@ -21,12 +21,8 @@ from tests.search.engines.conftest import small_index
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "embeddings.md"
 PYTHON = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
 CONDITIONS = [
-    {"label": "3"},
-    {"label": ["3", "5", "none"]},
-    {"year": {">=": 2020, "!=": 2022}},
-    {"LABEL": {"<=": "4"}, "year": 2013},
-    {"label": {"!=": "3"}},
-    {"label": []},
+    *({"label": "3"}, {"label": ["3", "5", "none"]}, {"year": {">=": 2020, "!=": 2022}}),
+    *({"LABEL": {"<=": "4"}, "year": 2013}, {"label": {"!=": "3"}}, {"label": []}),
 ]
 WITHOUT_VALUE = [{"label": None}, {"label": ["3", None]}, {"label": {"!=": None}}]
 OF_OTHER_KINDS = [

@@ -50,10 +50,7 @@ def everything(connection):
 @pytest.mark.parametrize(
     ("sent", "status"),
     [
-        (b"", b""),
-        (HEAD, b""),
-        (HEAD + b"\r\n" + HEAD, b"200"),
-        (b"nonsense\r\n\r\n", b"400"),
+        *((b"", b""), (HEAD, b""), (HEAD + b"\r\n" + HEAD, b"200"), (b"nonsense\r\n\r\n", b"400")),
         (HEAD + b"X: " + b"x" * MOST_HEADER_BYTES, b"400"),
         *((POST % route, b"408") for route in (b"/v1/search", b"/v1/search/codes")),
     ],

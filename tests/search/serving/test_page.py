@@ -116,19 +116,24 @@ def test_a_picture_is_searched_by_added_and_found(browse):
     assert not shown.text["adding-said"].strip()
 
 
+TYPED = """$("url").value = "http://127.0.0.1/photo.png"; $("url").dispatchEvent(new Event("change"));"""
+DROPPED = """dataTransfer.setData("text/html", '<a href="ftp://a/"><img src="http://127.0.0.1/photo.png"></a>');
+    document.body.dispatchEvent(new DragEvent("drop", {dataTransfer, bubbles: true}));"""
+PASTED = """dataTransfer.setData("text/plain", "http://127.0.0.1/photo.png");
+    document.body.dispatchEvent(new ClipboardEvent("paste", {clipboardData: dataTransfer, bubbles: true}));"""
+
+
+# It is asked for, and refused, because the address is no public one.
 @in_a_browser
-def test_a_picture_may_be_named_by_its_url(browse):
-    shown = browse(
-        "/scripted",
-        """started.then(() => {
-            $("url").value = "http://127.0.0.1/photo.png";
-            $("url").dispatchEvent(new Event("change"));
-        });""",
-    )
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [(TYPED, "public"), (DROPPED, "public"), (PASTED, "public"), (f"current.urls = false; {PASTED}", "--allow-urls")],
+)
+def test_a_picture_may_be_named_by_its_url_where_that_is_allowed(browse, given, said):
+    shown = browse("/scripted", f"started.then(() => {{ const dataTransfer = new DataTransfer(); {given} }});")
     assert "hidden" not in shown.ids["url-row"]
-    # It is asked for, and refused, because the address is no public one.
     assert shown.ids["said"]["class"] == "bad"
-    assert "public" in shown.text["said"]
+    assert said in shown.text["said"]
 
 
 @in_a_browser

@@ -17,6 +17,7 @@ from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.search.engines import EngineError
 from deephash_pipeline.search.images import ImageIndex, list_images
 from deephash_pipeline.search.serving import ServiceSettings, create_app
+from deephash_pipeline.search.serving.pictures import Thumbnails
 from deephash_pipeline.search.serving.service import BatchingEncoder
 from tests.search.serving.pictures import ADDRESS, THREE, WRITER, in_base64, picture, upload
 
@@ -93,10 +94,26 @@ def test_an_item_is_described_and_shown(client):
     assert Image.open(io.BytesIO(small.content)).size == (8, 8)
 
 
-def test_a_thumbnail_of_a_large_picture_is_small(client):
-    item = added(client, picture(2, size=400, form="JPEG"))
-    small = client.get(item["thumbnail"], params={"size": 64})
+def test_a_thumbnail_of_a_file_larger_than_uploads_is_small_and_is_sent_again_when_the_file_has_changed(
+    client, index, tmp_path
+):
+    (tmp_path / "large.jpg").write_bytes(picture(2, size=600, form="JPEG"))
+    index.add_files(list_images([tmp_path / "large.jpg"])[0])
+    address = f"/v1/items/{quote(str(tmp_path / 'large.jpg'), safe='')}/thumbnail?size=64"
+    small = client.get(address)
     assert (small.headers["content-type"], Image.open(io.BytesIO(small.content)).size) == ("image/jpeg", (64, 64))
+    known = {"If-None-Match": small.headers["ETag"]}
+    assert client.get(address, headers=known).status_code == 304
+    (tmp_path / "large.jpg").write_bytes(picture(3, size=600, form="JPEG"))
+    assert client.get(address, headers=known).content not in (small.content, b"")
+
+
+def test_thumbnails_are_kept_as_far_as_they_are_few_bytes(photos):
+    kept, paths = Thumbnails(most_bytes=1000), sorted(photos.rglob("*.png"))
+    made = [kept.of(path, 64, str(path)) for path in paths]
+    again = [kept.of(path, 64, str(path)) for path in reversed(paths)]
+    assert again == made[::-1] and again[0] is made[-1] and again[-1] is not made[0]
+    assert 0 < kept.bytes <= 1000
 
 
 def test_an_added_picture_is_found_at_once_and_a_removed_one_no_more(client, index):

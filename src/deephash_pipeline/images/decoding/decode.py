@@ -4,7 +4,7 @@ import errno
 import re
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from io import BytesIO
 from pathlib import Path
 from typing import IO
@@ -122,13 +122,24 @@ def _unread(image: Image.Image) -> bytes | None:
 def _fitted(image: Image.Image, size: tuple[int, int] | None, channels: Channels) -> Image.Image:
     if size is not None:
         image.draft(None, (REDUCING_GAP * size[1], REDUCING_GAP * size[0]))
-    with ONE_LARGE_IMAGE if image.width * image.height > LARGE else nullcontext():
+    with alone_if_large(image):
         full = as_shown(image)
         if full.mode in {"L", "RGB"}:
             full = in_mode(full, MODES[channels])
         if size is not None:
             full = full.resize((size[1], size[0]), Image.Resampling.BILINEAR, reducing_gap=REDUCING_GAP)
     return _on_white(full, MODES[channels])
+
+
+def alone_if_large(image: Image.Image) -> AbstractContextManager[object]:
+    """Give what is to be held while an image is decoded, so that no two large ones are in memory at once.
+
+    Example:
+        >>> with alone_if_large(Image.new("1", (4097, 4097))):
+        ...     ONE_LARGE_IMAGE.locked()
+        True
+    """
+    return ONE_LARGE_IMAGE if image.width * image.height > LARGE else nullcontext()
 
 
 def _machine_is_at_fault(error: Exception) -> bool:

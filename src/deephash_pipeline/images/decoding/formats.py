@@ -3,6 +3,7 @@
 import logging
 import os
 import stat
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -23,6 +24,8 @@ with suppress(ImportError):
     pillow_heif.register_heif_opener()
 
 Image.init()
+# It comes at half of the limit; what is within is read, and what is beyond is named and left out.
+warnings.filterwarnings("ignore", category=Image.DecompressionBombWarning)
 # Of what Pillow reads, formats with a signature for which it starts no other program.
 FORMATS = tuple(
     form

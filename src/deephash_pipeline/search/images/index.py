@@ -19,7 +19,13 @@ from deephash_pipeline.search.coded import CodedItems
 from deephash_pipeline.search.filters import Where
 from deephash_pipeline.search.images.changes import DIGEST, STAMP, compared
 from deephash_pipeline.search.images.listing import ListedImage
-from deephash_pipeline.search.images.stored import Runtime, require_maker, same_hasher, stored_hasher, write_picture
+from deephash_pipeline.search.images.stored import (
+    Runtime,
+    require_maker,
+    require_same_hasher,
+    stored_hasher,
+    write_picture,
+)
 from deephash_pipeline.search.images.updating import AddedImages, carry_out
 from deephash_pipeline.search.replacing import HASHER, PICTURE, refuse_exchanged
 from deephash_pipeline.search.store import LEDGER
@@ -144,8 +150,7 @@ class ImageIndex(CodedItems):
                 index.close()
                 raise InputError(f"{path} has codes of an unknown hasher: build images into another folder")
             return cls(hasher, _marked(index, hasher, path), path)
-        if not same_hasher(path, hasher):
-            raise InputError(f"{path} was made with another hasher: build into another folder, or add --anew")
+        require_same_hasher(path, hasher)
         index = HammingIndex.open(path)
         try:
             require_maker(index, path)

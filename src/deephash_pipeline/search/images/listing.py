@@ -35,7 +35,7 @@ class ListedImage(NamedTuple):
     digest: str | None = None
 
 
-def list_images(paths: Sequence[str | Path]) -> tuple[list[ListedImage], list[SkippedImage]]:
+def list_images(paths: Sequence[str | Path], empty: bool = False) -> tuple[list[ListedImage], list[SkippedImage]]:
     """List the images below some paths, in the order given, in a folder in that of their names; each file once.
 
     Whatever its suffix, a file is an image if its content is. A file that has several names, by links or spellings,
@@ -45,6 +45,7 @@ def list_images(paths: Sequence[str | Path]) -> tuple[list[ListedImage], list[Sk
         paths: folders, searched at any depth without what is hidden and without indexes; files; globs of files and
             folders such as ``photos/**/*.jpg``; CSV files with a column `path` (from the folder of the CSV) and perhaps
             `label`. The label of other files is the name of their folder.
+        empty: True if folders may have no image, as those of an index may that follows them.
 
     Returns:
         The images, and files whose names are no text. What cannot be read is among the images.
@@ -73,7 +74,7 @@ def list_images(paths: Sequence[str | Path]) -> tuple[list[ListedImage], list[Sk
         before = found.setdefault(image.path, image)
         if before.id == image.id and before.label != image.label:
             raise InputError(f"{image.id} is given with the labels {before.label} and {image.label}: give it one")
-    if not found:
+    if not found and (skipped or not (empty and searched_folders(paths))):
         places = ", ".join(map(str, paths)) or "nothing"
         reason = f" that can be read (left out: {skipped[0].name}: {skipped[0].reason})" if skipped else ""
         raise InputError(f"there is no image in {ascii(places)[1:-1]}{reason}: give folders, globs or CSVs of images")

@@ -53,6 +53,7 @@ def write_picture(folder: Path, image: Image.Image, name: str, sync: bool = True
 
 
 Runtime = Literal["torch", "onnx"]
+RUNTIMES = {"torch": "PyTorch", "onnx": "ONNX Runtime"}
 
 
 def stored_hasher(folder: Path, device: str, runtime: Runtime) -> BaseHasher:
@@ -77,6 +78,25 @@ def same_hasher(folder: Path, hasher: "ImageHasher") -> bool:
     if not (folder / HASHER).is_file():
         return False
     return type(hasher).load(folder / HASHER, "cpu").digest == hasher.digest
+
+
+def require_same_hasher(folder: Path, hasher: "ImageHasher") -> None:
+    """Refuse to add what a hasher makes to the index of another.
+
+    Raises:
+        InputError: the index in the folder was made with another hasher, or with this one by another runtime.
+    """
+    if same_hasher(folder, hasher):
+        return
+    made = type(hasher).load(folder / HASHER, "cpu")
+    if made.digest_by(hasher.description.runtime) != hasher.digest:
+        raise InputError(f"{folder} was made with another hasher: build into another folder, or add --anew")
+    of_index, of_hasher = (RUNTIMES[one.description.runtime] for one in (made, hasher))
+    extra = " and the extra `onnx`" if made.description.runtime == "onnx" else ""
+    raise InputError(
+        f"{folder} was made by {of_index}, and {of_hasher} would compute here, whose codes may differ in a bit: give "
+        f"--hasher {folder / HASHER}{extra}, or add --anew"
+    )
 
 
 def require_maker(index: HammingIndex, folder: Path) -> None:

@@ -32,6 +32,7 @@ class AddedImages:
         there: number of images that were in it already.
         changed: ids of those that were in it with another content, and are encoded again.
         skipped: files that cannot be read, and why.
+        unreadable: those of them whose content is at fault, with the stamp that they had.
         renamed: number of those added that are files of the index that have got another name.
         removed: number of images that are not in it any more, because their files are gone.
 
@@ -44,6 +45,7 @@ class AddedImages:
     there: int = 0
     changed: list[str] = field(default_factory=list)
     skipped: list[SkippedImage] = field(default_factory=list)
+    unreadable: list[ListedImage] = field(default_factory=list)
     renamed: int = 0
     removed: int = 0
 
@@ -61,6 +63,7 @@ def carry_out(images: "ImageIndex", changes: Changes) -> AddedImages:
             images.store(EncodedPixels(batch.codes, batch.features), readable)
             report.changed += [image.id for image in readable if image.id in changes.changed]
             report.added += sum(image.id not in changes.changed for image in readable)
+            report.unreadable += [to_encode[skipped.row] for skipped in batch.skipped]
             report.skipped += [skipped._replace(name=to_encode[skipped.row].id) for skipped in batch.skipped]
             for _ in (*readable, *batch.skipped):
                 done += 1

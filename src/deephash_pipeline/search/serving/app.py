@@ -32,7 +32,7 @@ from deephash_pipeline.search.images import ImageIndex
 from deephash_pipeline.search.serving import schemas
 from deephash_pipeline.search.serving.answering import answer, answer_codes, described, index_info
 from deephash_pipeline.search.serving.observing import Observed, fault_of_the_machine
-from deephash_pipeline.search.serving.pictures import thumbnail
+from deephash_pipeline.search.serving.pictures import Thumbnails
 from deephash_pipeline.search.serving.requests import one_line, read_fields, require_token
 from deephash_pipeline.search.serving.service import Service
 from deephash_pipeline.search.serving.settings import ServiceSettings
@@ -224,14 +224,19 @@ def _add_items(app: FastAPI, service: Service) -> None:
         size: int = Field(default=192, ge=16, le=1024, description="Pixels of the longer side, at most.")
 
     @app.get("/v1/items/{item_id:path}/thumbnail", responses=PROBLEMS, response_class=Response)
-    def item_thumbnail(item_id: str, where: Annotated[Size, Query()]) -> Response:
+    def item_thumbnail(item_id: str, where: Annotated[Size, Query()], request: Request) -> Response:
         """A small picture of an item."""
         _, images, known = service.with_item(where, item_id)
         path = images.path_of(images.index.get(known).metadata)
         if path is None:
             raise HTTPException(404, "this item has no picture, only its code")
-        content, kind = thumbnail(path, where.size, service.settings.most_pixels)
-        return Response(content, media_type=kind, headers={"Cache-Control": "private, max-age=60"})
+        key = Thumbnails.key(path, where.size)
+        # An id may get another picture: a browser asks whether its own is still the one, which takes no decoding.
+        headers = {"Cache-Control": "private, max-age=60", "ETag": f'"{key}"'}
+        if key in request.headers.get("If-None-Match", ""):
+            return Response(status_code=304, headers=headers)
+        content, kind = service.thumbnails.of(path, where.size, key)
+        return Response(content, media_type=kind, headers=headers)
 
     @app.get("/v1/items/{item_id:path}", responses=PROBLEMS)
     def get_item(item_id: str, where: Annotated[schemas.Where, Query()]) -> schemas.Item:

@@ -2,9 +2,12 @@
 
 import base64
 import binascii
-import functools
 import io
+from collections import OrderedDict
+from hashlib import blake2b
 from pathlib import Path
+from threading import Lock
+from typing import NamedTuple
 
 import numpy as np
 from fastapi import HTTPException
@@ -12,14 +15,15 @@ from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 
 from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.stores import stamp_of
 from deephash_pipeline.images.decoding.as_shown import as_shown
-from deephash_pipeline.images.decoding.decode import BrokenImageError, decode_image
+from deephash_pipeline.images.decoding.decode import BrokenImageError, alone_if_large, decode_image
 from deephash_pipeline.images.decoding.formats import FORMAT_NAMES, FORMATS
 from deephash_pipeline.images.decoding.image_files import Channels
 
 LARGEST_KEPT = 1024
 JPEG_QUALITY = 85
-THUMBNAILS_KEPT = 2048
+MOST_KEPT_BYTES = 2**28
 
 
 def from_base64(text: str) -> bytes:
@@ -87,34 +91,68 @@ def read_picture(
 
 def _upright(picture: Image.Image, size: int) -> Image.Image:
     picture.draft(None, (size, size))
-    upright = as_shown(picture)
+    with alone_if_large(picture):
+        upright = as_shown(picture)
     upright.thumbnail((size, size))
     return upright
 
 
-def thumbnail(path: Path, size: int, most_pixels: int) -> tuple[bytes, str]:
-    """A picture of at most `size` pixels in either direction, and its media type.
+class Thumbnail(NamedTuple):
+    """A small picture: the content of its file, and the media type."""
 
-    Raises:
-        HTTPException: 404, there is no picture that can be read.
+    content: bytes
+    kind: str
+
+
+class Thumbnails:
+    """Makes thumbnails, and keeps them in memory; those that were not asked for the longest give way to others.
+
+    Args:
+        most_bytes: number of bytes that are kept: 16 kB for each of 16,384. Of a photograph, 192 pixels take 6 to 9 kB.
     """
-    try:
-        return _thumbnail(path, path.stat().st_mtime_ns, size, most_pixels)
-    except Exception as error:
-        raise HTTPException(404, "the picture of this item cannot be read; its file is gone or damaged") from error
+
+    def __init__(self, most_bytes: int = MOST_KEPT_BYTES) -> None:
+        self.most_bytes, self.bytes = most_bytes, 0
+        self._kept: OrderedDict[str, Thumbnail] = OrderedDict()
+        self._lock = Lock()
+
+    @staticmethod
+    def key(path: Path, size: int) -> str:
+        """Name a thumbnail; it is another once the file has changed."""
+        return blake2b(f"{path} {stamp_of(path)} {size}".encode(), digest_size=16).hexdigest()
+
+    def of(self, path: Path, size: int, key: str) -> Thumbnail:
+        """A picture of at most `size` pixels in either direction, under its key.
+
+        Raises:
+            HTTPException: 404, there is no picture that can be read.
+        """
+        with self._lock:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+                return self._kept[key]
+        try:
+            made = _thumbnail(path, size)
+        except Exception as error:
+            raise HTTPException(404, "the picture of this item cannot be read; its file is gone or damaged") from error
+        with self._lock:
+            if key not in self._kept:
+                self._kept[key] = made
+                self.bytes += len(made.content)
+            while self.bytes > self.most_bytes:
+                self.bytes -= len(self._kept.popitem(last=False)[1].content)
+        return made
 
 
-@functools.lru_cache(THUMBNAILS_KEPT)
-def _thumbnail(path: Path, _modified: int, size: int, most_pixels: int) -> tuple[bytes, str]:
+def _thumbnail(path: Path, size: int) -> Thumbnail:
+    # What Pillow takes for sane is in indexes, and may be larger than what is sent.
     with Image.open(path, formats=FORMATS) as picture:
-        if picture.width * picture.height > most_pixels:
-            raise ValueError("too many pixels")
         small = max(picture.size) <= size
         upright = _upright(picture, size)
     buffer = io.BytesIO()
     # Few pixels show every block of a JPEG.
     if small or upright.mode in ("LA", "RGBA"):
         upright.save(buffer, "PNG")
-        return buffer.getvalue(), "image/png"
+        return Thumbnail(buffer.getvalue(), "image/png")
     upright.save(buffer, "JPEG", quality=JPEG_QUALITY)
-    return buffer.getvalue(), "image/jpeg"
+    return Thumbnail(buffer.getvalue(), "image/jpeg")

@@ -26,7 +26,7 @@ from deephash_pipeline.search import ItemId
 from deephash_pipeline.search.coded import CodedItems
 from deephash_pipeline.search.images import ImageIndex
 from deephash_pipeline.search.serving.observing import Metrics
-from deephash_pipeline.search.serving.pictures import read_picture
+from deephash_pipeline.search.serving.pictures import Thumbnails, read_picture
 from deephash_pipeline.search.serving.schemas import CodesQuestion, Question, Sent, Where
 from deephash_pipeline.search.serving.settings import ServiceSettings
 
@@ -125,6 +125,7 @@ class Service:
         self._again: list[CodedItems] = []
         self._said = ""
         self.pending = 0
+        self.thumbnails = Thumbnails()
         self.decoding = CapacityLimiter(os.cpu_count() or 1)
 
     def named(self, where: Where) -> tuple[str, CodedItems]:
