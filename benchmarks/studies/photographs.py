@@ -7,6 +7,8 @@ are kept in --features, for the next time. Fitted on all pictures of the databas
 or of 70 % of the classes, and then queries and searched pictures are those of the others. With labels of half of the
 classes, the fit sees all pictures, and the queries of each half search their own half.
 
+Hashes of pixels are measured with --methods pixels, without features; imagehash and pdqhash are in the group `bench`.
+
 Losses train a hash layer on the features, the views of CIBHash being crops and mirror images. The losses' rates and
 AGH's anchors are those of the best mAP at 64 bits on the folder, by a draw of queries of its own.
 """
@@ -20,8 +22,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from PIL import Image
 from torch.nn.functional import interpolate
 
+from benchmarks.studies.copies import peers
 from deephash_pipeline.deephash.features import FeatureExtractor
 from deephash_pipeline.hashing import HASH_FUNCTIONS, SRH
 from deephash_pipeline.hashing.srh import unit_rows
@@ -51,10 +55,23 @@ class Fitted(NamedTuple):
     labels: NDArray[np.int64] | None = None
 
 
-def features_of(folder: Path, kept: Path) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """Read features (3, n, 1280) of a folder's pictures and of two views of each, computed once, and classes (n,)."""
+def pictures_of(folder: Path) -> tuple[list[Path], NDArray[np.int64]]:
+    """List a folder's pictures, and number their classes (n,)."""
     paths = sorted(folder.resolve().rglob("*.jpg"))
-    classes = np.unique([path.parent.as_posix() for path in paths], return_inverse=True)[1]
+    return paths, np.unique([path.parent.as_posix() for path in paths], return_inverse=True)[1]
+
+
+def pixel_codes(paths: list[Path]) -> dict[str, NDArray[np.uint8]]:
+    """Hash pictures by their pixels: codes (n, bytes)."""
+    import imagehash  # noqa: PLC0415 - nothing else needs it
+
+    codes = {name: of_all[:, 0] for name, of_all in peers(paths).items()}
+    codes["pHash 64"] = np.stack([np.packbits(imagehash.phash(Image.open(path)).hash) for path in paths])
+    return codes
+
+
+def features_of(paths: list[Path], kept: Path) -> NDArray[np.float32]:
+    """Read features (3, n, 1280) of pictures and of two views of each, computed once."""
     if not kept.is_file():
         kept.parent.mkdir(parents=True, exist_ok=True)
         extractor, generator = FeatureExtractor.pretrained(), np.random.default_rng(0)
@@ -63,7 +80,7 @@ def features_of(folder: Path, kept: Path) -> tuple[NDArray[np.float32], NDArray[
             views = [np.stack([view_of(image, generator) for image in batch.pixels]) for _ in range(2)]
             blocks.append(np.stack([extractor(pixels) for pixels in (batch.pixels, *views)]))
         np.save(kept, np.concatenate(blocks, axis=1))
-    return np.load(kept), classes
+    return np.load(kept)  # type: ignore[no-any-return]
 
 
 def view_of(image: NDArray[np.uint8], generator: np.random.Generator) -> NDArray[np.uint8]:
@@ -157,7 +174,11 @@ def searches(z: NDArray[np.float32], case: Fitted) -> Iterator[tuple[str, list[C
 
 def score(transform: Transform, z: NDArray[np.float32], classes: NDArray[np.int64], case: Fitted) -> float:
     """MAP of codes."""
-    codes = [pack_bits(transform(z[rows])) for rows in (case.queries, case.database)]
+    return of_codes([pack_bits(transform(z[rows])) for rows in (case.queries, case.database)], classes, case)
+
+
+def of_codes(codes: list[NDArray[np.uint8]], classes: NDArray[np.int64], case: Fitted) -> float:
+    """MAP of codes of the queries that search codes of the database."""
     length = 8 * codes[0].shape[1]
     return mean_average_precision(
         count_distances(codes[0], classes[case.queries], codes[1], classes[case.database], length)
@@ -178,15 +199,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", nargs="+", metavar="NAME=QUERIES")
     parser.add_argument("--photographs", type=Path, default=Path("data/01_raw"))
-    parser.add_argument("--features", type=Path, required=True)
+    parser.add_argument("--features", type=Path, default=Path("features"))
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--methods", nargs="+", help="only these")
     arguments: Any = parser.parse_args()
     for named in arguments.folders:
         name, _, queries = named.partition("=")
-        z, classes = features_of(arguments.photographs / name, arguments.features / f"{name}.views.npy")
+        paths, classes = pictures_of(arguments.photographs / name)
         print(f"{name}: {len(classes)} pictures, {classes.max() + 1} classes, seeds {arguments.seeds}", flush=True)
         draws = [list(cases(classes, int(queries), seed)) for seed in arguments.seeds]
+        if arguments.methods == ["pixels"]:
+            for method, codes in pixel_codes(paths).items():
+                found = [of_codes([codes[of[0].queries], codes[of[0].database]], classes, of[0]) for of in draws]
+                print(f"{'the folder':26} {method:26} {np.mean(found):.3f} ± {np.std(found):.3f}", flush=True)
+            continue
+        z = features_of(paths, arguments.features / f"{name}.views.npy")
         search = next(cases(classes, int(queries), seed=0))
         best: dict[str, int] = {}
         for case_of_seeds in zip(*draws, strict=True):
