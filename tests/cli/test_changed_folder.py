@@ -95,11 +95,15 @@ def test_a_folder_that_has_got_another_name_is_not_computed_again(command, folde
 
 
 def test_files_that_changed_places_keep_no_code_of_the_other(command, folder, index):
-    first, second = pictures(folder)[:2]
+    first, second, third, fourth = pictures(folder)[:4]
     first.rename(folder / "moment.png")
     second.rename(first)
     (folder / "moment.png").rename(second)
     command("index", "build", index, *DIGITS, folder)
+    assert contents(index) == expected(folder)
+    third.rename(fourth)
+    moved = command("index", "build", index, *DIGITS, folder).output
+    assert ": 0 added, 58 there already, 1 changed and encoded again, 1 renamed, 59 images" in moved
     assert contents(index) == expected(folder)
 
 

@@ -84,9 +84,8 @@ def test_every_copy_is_in_one_group_with_what_to_keep_and_why(command, folder, t
 
 def test_the_same_is_written_in_every_form(command, folder, tmp_path):
     outputs = {form: tmp_path / f"out.{form}" for form in ("csv", "html", "txt")}
-    result = command(
-        *("duplicates", folder, "--csv", outputs["csv"], "--html", outputs["html"], "--remove-list", outputs["txt"])
-    )
+    written = ("--csv", outputs["csv"], "--html", outputs["html"], "--remove-list", outputs["txt"])
+    result = command("duplicates", folder, *written)
     assert result.exit_code == 0, result.output
     rows = list(csv.DictReader(outputs["csv"].open(newline="")))
     assert len(rows) == 9
@@ -109,10 +108,8 @@ def test_against_a_reference_only_what_has_a_copy_there_is_a_copy(command, folde
     reference.mkdir()
     scene(2).resize((80, 60)).save(reference / "small b.png")
     [group] = found(command, tmp_path, folder, "--against", reference)["groups"]
-    assert [(os.path.basename(member["path"]), member["action"]) for member in group] == [
-        ("small b.png", "keep"),
-        ("b.png", "remove"),
-    ]
+    proposed = [(os.path.basename(member["path"]), member["action"]) for member in group]
+    assert proposed == [("small b.png", "keep"), ("b.png", "remove")]
     # What is in both is of the reference.
     assert found(command, tmp_path, folder, "--against", folder)["groups"] == []
 

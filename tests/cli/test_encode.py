@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from deephash_pipeline.search.images import ImageIndex
-from tests.cli.test_search import one_line
 
 PRETRAINED = "pretrained:digits-48"
 
@@ -33,16 +32,3 @@ def test_an_index_of_codes_has_what_one_of_the_images_has(command, codes, photos
         assert [item.metadata for item in items] == [{"path": str(path), "label": path.parent.name} for path in paths]
     again = command("index", "build", index, "--codes", codes)
     assert "0 added, 60 there already" in again.output
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("--codes", "{codes}", "--hasher", PRETRAINED), "give either PATHS, with --hasher or without, or --codes"),
-        (("--codes", "{empty}"), "has no codes: make them by `deephash-pipeline encode`"),
-    ],
-)
-def test_codes_that_are_not_there_or_not_alone_are_refused_in_one_line(arguments, message, command, codes, tmp_path):
-    given = [argument.format(codes=codes, empty=tmp_path) for argument in arguments]
-    assert message in one_line(command("index", "build", tmp_path / "i", *given))
-    assert not (tmp_path / "i").exists()

@@ -13,6 +13,7 @@ import uvicorn
 from starlette.testclient import TestClient
 
 from deephash_pipeline import ImageHasher
+from deephash_pipeline.search import HammingIndex
 from deephash_pipeline.search.images import ImageIndex, list_images
 
 PRETRAINED = ("--hasher", "pretrained:digits-48")
@@ -33,15 +34,19 @@ def one_line(result):
 def test_a_build_goes_on_where_it_was(command, photos, tmp_path):
     first = command("index", "build", tmp_path / "i", *PRETRAINED, photos / "0", photos / "1")
     assert "14 added" in first.output, first.output
-    assert (
-        "46 added, 14 there already, 60 images" in command("index", "build", tmp_path / "i", *PRETRAINED, photos).output
-    )
+    second = command("index", "build", tmp_path / "i", *PRETRAINED, photos)
+    assert "46 added, 14 there already, 60 images" in second.output
 
 
 def test_an_index_that_was_killed_before_its_first_image_is_built(command, index, photos, tmp_path):
     ImageIndex.create(tmp_path / "i", ImageHasher.pretrained("digits-48")).close()
     (tmp_path / "i" / "hasher.safetensors").unlink()
     assert "60 added" in command("index", "build", tmp_path / "i", *PRETRAINED, photos).output
+    HammingIndex.create(tmp_path / "other", 64).close()
+    for _ in range(2):
+        refused = one_line(command("index", "build", tmp_path / "other", *PRETRAINED, photos))
+        assert "the hasher makes 48 bits, the index has 64" in refused
+    assert not (tmp_path / "other" / "hasher.safetensors").exists()
 
 
 def test_a_photo_finds_itself_at_distance_0_and_then_its_class(command, built, photos):
@@ -154,9 +159,10 @@ def test_an_id_of_another_file_does_not_replace_it(command, digits, tmp_path, mo
     command(*digits, "p/0")
     shutil.copytree("p/1", tmp_path / "elsewhere" / "p" / "0")
     monkeypatch.chdir(tmp_path / "elsewhere")
-    result = command("index", "add", tmp_path / "i", "p/0")
-    assert result.exit_code == 1
-    assert "left out: p/0/it.png: its id is that of" in result.output
+    for paths, code in ((["p/0"], 1), (["p/0", tmp_path / "p" / "0"], 0)):
+        result = command("index", "add", tmp_path / "i", *paths)
+        assert result.exit_code == code
+        assert f"left out: p/0/it.png: its id is that of {tmp_path}/p/0/it.png: give" in result.output
 
 
 def test_what_is_left_out_is_named_whole_and_nothing_added_is_an_error(command, digits):
@@ -215,6 +221,11 @@ def test_a_folder_that_is_no_text_is_a_line(command, digits, tmp_path, monkeypat
         (["index", "build", "NEW", "PHOTOS", "--method", "nope"], "hash function 'nope' is unknown: choose one of lsh"),
         (["index", "build", "NEW", *PRETRAINED, "/nothing/at/all"], "/nothing/at/all is not there"),
         (["index", "build", "NEW", *PRETRAINED, "EMPTY"], "there is no image in"),
+        (
+            ["index", "build", "NEW", "--codes", "PHOTOS", *PRETRAINED],
+            "give either PATHS, with --hasher or without, or",
+        ),
+        (["index", "build", "NEW", "--codes", "EMPTY"], "has no codes: make them by `deephash-pipeline encode`"),
         (["index", "add", "NEW", "PHOTOS"], "there is no index"),
         (["index", "add", "PHOTOS", "PHOTOS"], "has no index"),
         (["index", "remove", "INDEX", "nobody"], "'nobody' is not in the index"),
@@ -232,6 +243,7 @@ def test_bad_input_is_reported_in_one_line(command, built, photos, tmp_path, arg
     for name, place in places.items():
         arguments = [argument.replace(name, str(place)) for argument in arguments]
     assert message in one_line(command(*arguments))
+    assert not (tmp_path / "new").exists()
 
 
 def test_a_second_writer_is_refused(command, index, photos):

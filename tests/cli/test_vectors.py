@@ -3,7 +3,10 @@
 import json
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+import safetensors.numpy
 from starlette.testclient import TestClient
 
 from deephash_pipeline.search.serving import ServiceSettings, create_app
@@ -20,6 +23,7 @@ def place(tmp_path_factory, command):
     np.save(place / "embeddings.npy", vectors)
     np.save(place / "queries.npy", vectors[5:7])
     np.save(place / "one.npy", vectors[5])
+    safetensors.numpy.save_file({"a": vectors[5:7], "b": vectors[:2]}, place / "two.safetensors")
     (place / "ids.txt").write_text("".join(f"paper/{row}\n" for row in range(400)))
     (place / "labels.txt").write_text("".join(f"topic {row % 4}\n" for row in range(400)))
     named = ("--vectors", "embeddings.npy", "--ids", "ids.txt", "--labels", "labels.txt")
@@ -34,7 +38,8 @@ def run(command, place, *arguments):
 
 
 def test_a_search_by_vectors_says_what_it_finds_and_which_recall_to_expect(command, place):
-    result = run(command, place, "search", "papers.index", "--vectors", "queries.npy", "-k3", "--json")
+    asked = ("--vectors", "two.safetensors", "--column", "a")
+    result = run(command, place, "search", "papers.index", *asked, "-k3", "--json")
     rows = json.loads(result.stdout)
     assert [row["query"] for row in rows] == [0, 0, 0, 1, 1, 1]
     assert [(row["id"], row["label"]) for row in rows[::3]] == [("paper/5", "topic 1"), ("paper/6", "topic 2")]
@@ -49,12 +54,28 @@ def test_an_index_of_vectors_is_described_added_to_and_removed_from(command, pla
     added = ("index", "add", "more.index", "--vectors", "queries.npy", "--ids", "new.txt")
     run(command, place, "index", *made, "--method", "sign", "--bits", "16")
     (place / "new.txt").write_text("-7\n-8\n")
-    assert "ids are strings, but this index has integers" in run(command, place, *added).output
-    assert "398 vectors" in run(command, place, "index", "remove", "more.index", "5", "6").output
+    assert "402 vectors" in run(command, place, *added).output
+    assert "ids are strings" in run(command, place, "index", "remove", "more.index", "--", "--5").output
+    assert "398 vectors" in run(command, place, "index", "remove", "more.index", "--", "5", "6", "-7", "-8").output
+    sparing = run(command, place, "search", "more.index", "--id", "7", "-k9", "--recall", "1e-2", "--json").stdout
+    with VectorIndex.open(place / "more.index", read_only=True) as index:
+        assert {row["id"] for row in json.loads(sparing)} == set(index.search_by_id(7, 9, recall=0.01).ids[0].tolist())
+        assert {row["id"] for row in json.loads(sparing)} != set(index.search_by_id(7, 9).ids[0].tolist())
     facts = json.loads(run(command, place, "index", "info", "more.index", "--json").output)
     assert (facts["vectors"], facts["width"], facts["method"], facts["rescore"]) == (398, 16, "sign", "int8")
     run(command, place, "index", *made, "--ids", "ids.txt", "--anew")
     assert "402 vectors" in run(command, place, *added).output
+
+
+@pytest.mark.parametrize(("column", "named"), [("label", ()), ("kind", ("--labels", "kind"))])
+def test_a_label_that_is_a_number_finds_what_was_built_and_what_was_added(command, place, tmp_path, column, named):
+    vectors = np.load(place / "embeddings.npy")
+    for done, rows in (("build", range(40)), ("add", range(40, 50))):
+        columns = {"id": list(map(str, rows)), "z": list(vectors[rows]), column: [row % 3 for row in rows]}
+        pq.write_table(pa.table(columns), tmp_path / "z.parquet")
+        run(command, tmp_path, "index", done, "x.index", "--vectors", "z.parquet", *named)
+    found = run(command, tmp_path, "search", "x.index", "--id", "0", "-k50", "--label", "1", "--json").stdout
+    assert {row["id"] for row in json.loads(found)} == {str(row) for row in range(1, 50, 3)}
 
 
 @pytest.mark.parametrize(
@@ -66,9 +87,16 @@ def test_an_index_of_vectors_is_described_added_to_and_removed_from(command, pla
         ("index build x.index --vectors one.npy", "one.npy has one vector: give two at least"),
         ("index refit papers.index", "papers.index has vectors: `index build --vectors ... --anew` fits"),
         ("index add papers.index --vectors queries.npy", "no ids: name those of the new vectors by --ids"),
+        ("index add papers.index photos", "papers.index has vectors: name a file of them by --vectors"),
+        ("index add x.index photos --vectors queries.npy", "--vectors are added alone: leave out PATHS"),
+        ("serve x.index --vectors two.safetensors --column c", "has no tensor 'c' of float16, float32 or float64"),
+        ("serve papers.index --column a", "--column is for vectors: name their file by --vectors"),
         ("serve papers.index x.index --vectors queries.npy", "--vectors make one INDEX"),
         ("search papers.index", "give either --vectors, a file of them, or --id"),
-        ("search papers.index --vectors queries.npy --radius 3", "PHOTO, --radius, --distinct and --engine are for"),
+        ("search x.index --vectors queries.npy", "x.index is no index of vectors; leave it out, or name another"),
+        ("search papers.index --id paper/5 --column a", "--column is for vectors: name their file by --vectors"),
+        ("search papers.index --vectors queries.npy --radius 3", "--rescore, --distinct and --engine are for images"),
+        ("search papers.index --vectors queries.npy --rescore", "--rescore, --distinct and --engine are for images"),
         ("search papers.index --vectors queries.npy --label topc", "no image has the label `topc`: do you mean `topic"),
     ],
 )
@@ -124,7 +152,8 @@ def test_vectors_are_added_replaced_and_removed_over_http(place, tmp_path):
         assert add(id="400", replace=True).json()["metadata"] == {}
         assert "this index has integers" in add().json()["error"]
         assert client.delete("/v1/items/400", **writer).status_code == 200
-        assert client.delete("/v1/items/400", **writer).status_code == 404
+        for name in ("400", "--5", "9" * 5000):
+            assert client.delete(f"/v1/items/{name}", **writer).status_code == 404
         assert len(index) == 400
 
 

@@ -101,13 +101,9 @@ def test_an_older_artefact_with_its_manifest_is_noticed(catalog, project):
 
 def test_the_line_names_what_is_stale_why_and_the_command_that_mends_it(project):
     assert project.is_dir()
+    other = {"experiment": {"seed": 7}}
     with pytest.raises(InputError) as caught:
-        begin(
-            pipelines["fine_tuning"],
-            open_catalog(None, {"experiment": {"seed": 7}}),
-            env="mnist",
-            runtime_params={"experiment": {"seed": 7}},
-        )
+        begin(pipelines["fine_tuning"], open_catalog(None, other), env="mnist", runtime_params=other)
     message = str(caught.value)
     assert "was made with seed 42, this run has 7" in message
     assert "`kedro run --pipelines=full --env=mnist --params=experiment.seed=7` makes again what is needed" in message

@@ -90,13 +90,8 @@ def test_shards_on_a_disk_are_the_counts_of_the_whole(several_labels, tmp_path, 
     np.save(tmp_path / "codes.npy", problem.database_codes)
     np.save(tmp_path / "labels.npy", problem.database_labels)
     monkeypatch.setattr(counting, "SHARD_ITEMS", 67)
-    on_disk = count_distances(
-        problem.query_codes,
-        problem.query_labels,
-        np.load(tmp_path / "codes.npy", mmap_mode="r"),
-        np.load(tmp_path / "labels.npy", mmap_mode="r"),
-        code_length=48,
-    )
+    database = (np.load(tmp_path / f"{name}.npy", mmap_mode="r") for name in ("codes", "labels"))
+    on_disk = count_distances(problem.query_codes, problem.query_labels, *database, code_length=48)
     assert_equal(on_disk, whole.all, whole.relevant)
 
 

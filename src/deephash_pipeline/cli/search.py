@@ -168,9 +168,13 @@ def _report_fit(folder: Path, hasher: ImageHasher) -> None:
 @device_option
 def add(index: Path, paths: Sequence[str], device: str, **of_vectors: Any) -> None:
     """Add the images in PATHS, or --vectors, to INDEX."""
-    if of_vectors["vectors"] is not None and not paths:
+    if of_vectors["vectors"] is not None:
+        if paths:
+            raise InputError("--vectors are added alone: leave out PATHS")
         add_vectors(index, **of_vectors)
         return
+    if holds_vectors(index):
+        raise InputError(f"{index} has vectors: name a file of them by --vectors")
     refuse_without_vectors(of_vectors)
     if not paths:
         raise InputError("no PATHS are given: name folders, globs or CSV files of images, or --vectors")
@@ -230,6 +234,7 @@ def _print_facts(facts: dict[str, Any], as_json: bool) -> None:
 @click.option("--rescore", is_flag=True, help="Bring the nearest into the order of the features that INDEX keeps.")
 @click.option("--distinct", "only_distinct", is_flag=True, help="Hide copies of pictures that come before.")
 @click.option("--vectors", type=FOLDER, help="Search an index of vectors by those in a file.")
+@click.option("--column", help="Column of that Parquet file, or tensor of that safetensors file.")
 @click.option("--recall", type=float, help="Of a search by vectors, in place of what the index was built for.")
 @json_option
 @engine_option
@@ -245,6 +250,7 @@ def search(
     rescore: bool,
     only_distinct: bool,
     vectors: Path | None,
+    column: str | None,
     recall: float | None,
     as_json: bool,
     engine: str | None,
@@ -256,13 +262,14 @@ def search(
     In an index of vectors, find those most like --vectors, by cosine.
     """
     if holds_vectors(index):
-        if photo or radius is not None or only_distinct or engine or approximate:
-            raise InputError(f"{index} has vectors: PHOTO, --radius, --distinct and --engine are for images")
-        rows, expected = found_vectors(index, vectors, name, k, labels, recall)
+        if photo or radius is not None or rescore or only_distinct or engine or approximate:
+            raise InputError(f"{index} has vectors: PHOTO, --radius, --rescore, --distinct and --engine are for images")
+        rows, expected = found_vectors(index, vectors, column, name, k, labels, recall)
         _print_rows(rows, as_json)
         click.echo(expected, err=True)
         return
-    refuse_without_vectors({"vectors": vectors, "recall": recall})
+    of_vectors = {"vectors": vectors, "column": column, "recall": recall}
+    refuse_without_vectors(of_vectors, f"{index} is no index of vectors; leave it out, or name another INDEX")
     if (photo is None) == (name is None):
         raise InputError("give either a photo or --id of an image of the index")
     if photo is not None and not photo.is_file():

@@ -12,7 +12,7 @@ import click
 
 from deephash_pipeline.cli.options import FOLDER, approximate_option, device_option, engine_option, print_left_out
 from deephash_pipeline.cli.options import opened as open_index
-from deephash_pipeline.cli.vectors import build_of_vectors
+from deephash_pipeline.cli.vectors import build_of_vectors, refuse_without_vectors
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.extras import required
 from deephash_pipeline.images.decoding import formats
@@ -43,6 +43,7 @@ SECONDS_BETWEEN_LOOKS = 10.0
     type=click.Choice(["torch", "onnx"]),
     help="What computes codes; onnx wants INDEX/hasher.onnx of export-onnx, and no PyTorch.",
 )
+@click.option("--column", help="Column of --vectors in a Parquet file, or tensor of a safetensors file.")
 @click.option("--vectors", type=FOLDER, help="Make INDEX of this file of vectors first, if it is not there yet.")
 @click.option("--watch", multiple=True, help="Folder to whose state INDEX is kept; may be repeated.")
 @engine_option
@@ -59,6 +60,7 @@ def serve(
     allow_urls: bool,
     max_pending: int,
     runtime: Runtime,
+    column: str | None,
     vectors: Path | None,
     watch: Sequence[str],
     engine: str | None,
@@ -86,10 +88,12 @@ def serve(
         raise InputError("--engine is for one INDEX and without --token-file: change an index and export it again")
     if watch and (len(indexes) > 1 or engine is not None or vectors is not None or holds_vectors(indexes[0])):
         raise InputError("--watch is for one INDEX of images and without --engine: keep others by `index build`")
-    if vectors is not None and len(indexes) > 1:
+    if vectors is None:
+        refuse_without_vectors({"column": column})
+    elif len(indexes) > 1:
         raise InputError("--vectors make one INDEX: make the others by `index build`")
     if vectors is not None and not holds_vectors(indexes[0]):
-        build_of_vectors(indexes[0], False, vectors=vectors)
+        build_of_vectors(indexes[0], False, vectors=vectors, column=column)
     read_only = settings.token is None and not watch
     with ExitStack() as stack:
         listener = stack.enter_context(_listener(host, port))

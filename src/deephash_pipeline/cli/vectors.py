@@ -40,11 +40,11 @@ def open_vector_index(folder: Path, read_only: bool = True) -> "VectorIndex":
     return VectorIndex.open(folder, read_only)
 
 
-def refuse_without_vectors(options: dict[str, Any]) -> None:
-    """Refuse options for vectors where no file of vectors is named."""
+def refuse_without_vectors(options: dict[str, Any], remedy: str = "name their file by --vectors") -> None:
+    """Refuse options for vectors where there are none."""
     given = [name for name, value in options.items() if value is not None]
     if given:
-        raise InputError(f"--{given[0]} is for vectors: name their file by --vectors")
+        raise InputError(f"--{given[0]} is for vectors: {remedy}")
 
 
 def build_of_vectors(folder: Path, anew: bool, **options: Any) -> None:
@@ -76,9 +76,8 @@ def add_vectors(folder: Path, **options: Any) -> None:
         metadata = {
             name: [*(value for block in blocks for value in block.metadata[name])] for name in blocks[0].metadata
         }
-        if labels is not None:
-            metadata["label"] = labels
-        index.add(np.concatenate([block.vectors for block in blocks]), ids, metadata)
+        names = [index.id_of(name) if isinstance(name, str) else name for name in ids]
+        index.add(np.concatenate([block.vectors for block in blocks]), names, metadata, labels=labels)
         click.echo(f"{folder}: {source.count} added, {len(index)} vectors")
 
 
@@ -130,19 +129,27 @@ def facts_of_vectors(folder: Path) -> dict[str, Any]:
 
 
 def found_vectors(
-    folder: Path, queries: Path | None, name: str | None, k: int, labels: Sequence[str], recall: float | None
+    folder: Path,
+    queries: Path | None,
+    column: str | None,
+    name: str | None,
+    k: int,
+    labels: Sequence[str],
+    recall: float | None,
 ) -> tuple[list[dict[str, Any]], str]:
     """Answers to each query, and what to expect of them."""
     from deephash_pipeline.search.vectors import open_vectors  # noqa: PLC0415
 
     if (queries is None) == (name is None):
         raise InputError(f"{folder} has vectors: give either --vectors, a file of them, or --id of one of the index")
+    if queries is None:
+        refuse_without_vectors({"column": column})
     with open_vector_index(folder) as index:
         where = index.labelled(labels) if labels else None
         if queries is None:
-            answers = index.search_by_id(index.id_of(str(name)), k, where)
+            answers = index.search_by_id(index.id_of(str(name)), k, where, recall)
         else:
-            source = open_vectors(queries)
+            source = open_vectors(queries, column)
             answers = index.search(source.take(np.arange(source.count)), k, where, recall)
         rows = []
         for query, found in enumerate(answers.ids.tolist()):

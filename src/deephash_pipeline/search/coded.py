@@ -1,5 +1,6 @@
 """Items that are found by their codes, with what makes the codes: what indexes of images and of vectors share."""
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,8 +13,20 @@ from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.search.answers import Answers, ItemId
 from deephash_pipeline.search.filters import Where
 from deephash_pipeline.search.index import HammingIndex
+from deephash_pipeline.search.replacing import former_place
 from deephash_pipeline.search.searchable import Closing, Searchable
-from deephash_pipeline.search.texts import Texts, one_form, texts, unknown
+from deephash_pipeline.search.texts import Texts, label_names, unknown
+
+LOOKS, SECONDS_BETWEEN_LOOKS = 50, 0.02
+
+
+def await_exchange(folder: Path) -> None:
+    """Wait while another index takes the place of the one in a folder: between two renamings there is none."""
+    place = folder.resolve()
+    for _ in range(LOOKS):
+        if place.exists() or not former_place(place).is_dir():
+            return
+        time.sleep(SECONDS_BETWEEN_LOOKS)
 
 
 class CodedItems(Closing, ABC):
@@ -89,7 +102,7 @@ class CodedItems(Closing, ABC):
 
     def labels(self) -> list[str]:
         """The labels there are, ascending; also of images removed lately."""
-        return list(map(str, self.index.values("label"))) if "label" in self.index.columns else []
+        return list(dict.fromkeys(map(str, self.index.values("label")))) if "label" in self.index.columns else []
 
     def labelled(self, labels: Texts) -> Where:
         """The condition that an item has one of some labels, in whatever form of Unicode.
@@ -97,17 +110,29 @@ class CodedItems(Closing, ABC):
         Raises:
             InputError: no item has one of them; the message names the nearest spelling.
         """
-        wanted = [one_form(label) for label in texts("label", labels)]
-        # A label that was there is looked for no more: it may be every request's.
-        for label in dict.fromkeys(wanted):
-            if label not in self._seen_labels and not self._has(label):
+        wanted: list[Any] = []
+        for label in dict.fromkeys(label_names(labels)):
+            values = [label] if label in self._seen_labels else self._stored(label)
+            if not values:
                 raise unknown(label, self.labels())
-            self._seen_labels.add(label)
+            # Text that was there is looked for no more: it may be every request's.
+            if values == [label]:
+                self._seen_labels.add(label)
+            wanted += values
         return {"label": wanted}
 
-    def _has(self, label: str) -> bool:
-        anything = np.zeros((1, -(-self.index.code_length // 8)), dtype=np.uint8)
-        return "label" in self.index.columns and bool(self.index.search(anything, 1, {"label": label}).ids.size)
+    def _stored(self, label: str) -> list[Any]:
+        """The values that items have for a label: text, or numbers that are written so, as of a Parquet file."""
+        index = self.index
+        if "label" not in index.columns:
+            return []
+        kinds = index.kinds("label") if isinstance(index, HammingIndex) else ["text"]
+        values: list[Any] = [label] if "text" in kinds else []
+        if "numbers" in kinds:
+            every = index.values("label", most=len(index) + 10**9)
+            values += [value for value in every if not isinstance(value, str) and str(value) == label]
+        anything = np.zeros((1, -(-index.code_length // 8)), dtype=np.uint8)
+        return values if values and index.search(anything, 1, {"label": values}).ids.size else []
 
     def __iter__(self) -> Iterator[ItemId]:
         """Ids in the order of insertion."""

@@ -56,6 +56,19 @@ def one_form(label: str) -> str:
     return unicodedata.normalize("NFC", label)
 
 
+def label_names(labels: Texts) -> list[str]:
+    """Labels in the form that an index stores.
+
+    Raises:
+        InputError: see `texts`.
+
+    Example:
+        >>> label_names([3, "cat"])
+        ['3', 'cat']
+    """
+    return [one_form(label) for label in texts("label", labels)]
+
+
 def unknown(label: str, known: Sequence[str]) -> InputError:
     """What is to be raised where no image has a label.
 

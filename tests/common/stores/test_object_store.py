@@ -129,10 +129,8 @@ def test_a_manifest_is_stored_beside_and_what_is_not_its_file_is_refused():
     dataset = NumpyDataset(address)
     dataset.expect("codes", Origin("encode"))
     dataset.save(np.arange(4))
-    assert sorted(name for name in names_in(f"{BUCKET}/arrays") if name.startswith("codes")) == [
-        "codes.npy",
-        "codes.npy.provenance.json",
-    ]
+    stored = sorted(name for name in names_in(f"{BUCKET}/arrays") if name.startswith("codes"))
+    assert stored == ["codes.npy", "codes.npy.provenance.json"]
     assert dataset.check().origin == Origin("encode")
     write_whole(address, read_bytes(address)[:-1] + b"\x09")
     with pytest.raises(DamagedError, match=r"s3://bucket/arrays/codes\.npy is damaged"):

@@ -113,11 +113,8 @@ def test_benchmarks_of_published_lists_are_read_from_a_tree_of_their_layout(benc
     decoded, broken = decode_splits(splits, collection.class_names, 0, folder / "decoded")
     assert broken == []
     # Of the database's list, the training image is left out.
-    assert {name: images.ids for name, images in decoded.items()} == {
-        "training": ["a.png", "b c.png", "d.png"],
-        "validation": ["e.png"],
-        "query": ["q.png"],
-    }
+    ids = {name: images.ids for name, images in decoded.items()}
+    assert ids == {"training": ["a.png", "b c.png", "d.png"], "validation": ["e.png"], "query": ["q.png"]}
     assert decoded["training"].images.shape == (3, 3, 8, 8)
     assert decoded["validation"].labels.tolist() == [[0, 0, 1]]
 

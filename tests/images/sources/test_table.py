@@ -32,11 +32,8 @@ def test_a_column_gives_the_splits_under_any_of_their_names(folder):
     collection = listed(
         folder, 'path,label,split\na.png,x,train\nb.png,y,Training\ndeep/c.png,y,val\n"d, e.png",y,test\n'
     )
-    assert {name: split.ids for name, split in collection.splits.items()} == {
-        "training": ["a.png", "b.png"],
-        "validation": ["deep/c.png"],
-        "query": ["d, e.png"],
-    }
+    ids = {name: split.ids for name, split in collection.splits.items()}
+    assert ids == {"training": ["a.png", "b.png"], "validation": ["deep/c.png"], "query": ["d, e.png"]}
 
 
 def test_labels_with_gaps_are_names_in_the_order_of_their_values(folder):

@@ -14,10 +14,8 @@ def test_every_file_that_matches_is_read_under_its_path(tmp_path):
     json_dataset(str(tmp_path / "metrics.json")).save({"of": "all cells"})
     csv_dataset(str(tmp_path / "itq/b12/curves.csv")).save(pd.DataFrame({"a": [1]}))
     files = FilesDataset(str(tmp_path), "*/*/metrics.json", JSON).load()
-    assert list(files.items()) == [
-        ("itq/b12/metrics.json", {"cell": "itq/b12"}),
-        ("ksh/b48/metrics.json", {"cell": "ksh/b48"}),
-    ]
+    expected = [(f"{cell}/metrics.json", {"cell": cell}) for cell in ("itq/b12", "ksh/b48")]
+    assert list(files.items()) == expected
 
 
 def test_files_that_are_excluded_are_left_out(tmp_path):

@@ -24,12 +24,8 @@ class Web(BaseHTTPRequestHandler):
                     time.sleep(0.05)
                 except OSError:
                     return
-        moved = {
-            "/moved": "/photo.png?size=1",
-            "/inside": "http://inside.example/photo.png",
-            "/file": "file:///etc/passwd",
-            "/round": "/round",
-        }
+        moved = {"/moved": "/photo.png?size=1", "/inside": "http://inside.example/photo.png"}
+        moved |= {"/file": "file:///etc/passwd", "/round": "/round"}
         if self.path in moved:
             self.send_response(302)
             self.send_header("Location", moved[self.path])

@@ -1,6 +1,10 @@
 """A service beside commands that put another index in the place of one it serves."""
 
+import gc
 import threading
+import time
+import weakref
+from functools import partial
 
 import numpy as np
 import pytest
@@ -8,8 +12,10 @@ from starlette.testclient import TestClient
 
 from deephash_pipeline import ImageHasher
 from deephash_pipeline.hashing import ITQ
+from deephash_pipeline.search import HammingIndex
 from deephash_pipeline.search.images import ImageIndex, list_images, rebuilt
-from deephash_pipeline.search.serving import app, create_app
+from deephash_pipeline.search.serving import ServiceSettings, app, create_app
+from deephash_pipeline.search.serving.service import Service
 from tests.search.serving.pictures import ADDRESS
 
 ASKED = "3/0003.png"
@@ -28,18 +34,37 @@ def add_photos(index, photos):
     index.add_files([image._replace(id=str(image.path.relative_to(photos))) for image in found])
 
 
-def test_answers_are_of_the_former_index_or_of_the_new_one_and_soon_of_that(photos, tmp_path, hashers, monkeypatch):
-    monkeypatch.setattr(app, "SECONDS_BETWEEN_LOOKS", 0.05)
-    folder = tmp_path / "photos.index"
-    with ImageIndex.create(folder, hashers[0]) as index:
+@pytest.fixture
+def folder(photos, tmp_path, hashers):
+    """An index made with the first of them."""
+    with ImageIndex.create(tmp_path / "photos.index", hashers[0]) as index:
         add_photos(index, photos)
+    return tmp_path / "photos.index"
+
+
+@pytest.fixture
+def opened(folder):
+    return partial(ImageIndex.open, folder, read_only=True, device="cpu")
+
+
+@pytest.fixture
+def exchange(photos, folder):
+    """Put an index made with another hasher in its place."""
+
+    def exchange(hasher):
+        with rebuilt(folder, hasher) as made:
+            add_photos(made, photos)
+
+    return exchange
+
+
+def test_answers_are_of_the_former_index_or_of_the_new_one_and_soon_of_that(
+    photos, opened, exchange, hashers, monkeypatch
+):
+    monkeypatch.setattr(app, "SECONDS_BETWEEN_LOOKS", 0.05)
     content = (photos / ASKED).read_bytes()
     before, after = ("".join(map(str, np.unpackbits(hasher.encode([content])[0]))) for hasher in hashers)
     assert before != after
-
-    def opened():
-        return ImageIndex.open(folder, read_only=True, device="cpu")
-
     codes, faults, done = [], [], threading.Event()
     with opened() as index, TestClient(create_app({"p": index}, None, {"p": opened}), base_url=ADDRESS) as client:
 
@@ -55,8 +80,7 @@ def test_answers_are_of_the_former_index_or_of_the_new_one_and_soon_of_that(phot
         asking.start()
         while not codes:
             pass
-        with rebuilt(folder, hashers[1]) as made:
-            add_photos(made, photos)
+        exchange(hashers[1])
         asking.join(20)
         done.set()
         asking.join()
@@ -66,20 +90,38 @@ def test_answers_are_of_the_former_index_or_of_the_new_one_and_soon_of_that(phot
         assert client.get("/v1/indexes").json()[0]["images"] == 60
 
 
-def test_an_index_that_is_exchanged_while_it_is_opened_is_opened_again(photos, tmp_path, hashers, monkeypatch):
-    folder = tmp_path / "photos.index"
-    with ImageIndex.create(folder, hashers[0]) as index:
-        add_photos(index, photos)
+def test_one_that_fails_is_tried_again_and_one_that_another_has_followed_is_not_kept(
+    opened, exchange, hashers, monkeypatch
+):
+    with opened() as first:
+        service = Service({"p": first}, ServiceSettings(seconds=0.01), {"p": opened})
+        exchange(hashers[1])
+        with monkeypatch.context() as patched:
+            patched.setattr(HammingIndex, "search", None)
+            service.follow()
+        assert service.indexes == {"p": first} and list(service.encoders) == [first]
+        service.follow()
+        second = weakref.ref(service.indexes["p"])
+        exchange(hashers[0])
+        service.follow()
+        soon = time.monotonic() + 30
+        while second() is not None and time.monotonic() < soon:
+            time.sleep(0.05)
+            gc.collect()
+        assert second() is None
+        service.close()
+
+
+def test_an_index_that_is_exchanged_while_it_is_opened_is_opened_again(photos, opened, exchange, hashers, monkeypatch):
     exchanged = []
 
-    def exchange(device):
+    def exchange_once():
         if not exchanged:
             exchanged.append(True)
-            with rebuilt(folder, hashers[1]) as index:
-                add_photos(index, photos)
+            exchange(hashers[1])
 
     load = ImageHasher.load
-    monkeypatch.setattr(ImageHasher, "load", lambda path, device="auto": (exchange(device), load(path, device))[1])
-    with ImageIndex.open(folder, read_only=True, device="cpu") as index:
+    monkeypatch.setattr(ImageHasher, "load", lambda path, device="auto": (exchange_once(), load(path, device))[1])
+    with opened() as index:
         assert index.search([photos / ASKED], 1)[0] == [(ASKED, 0)]
         assert not index.is_replaced

@@ -92,13 +92,8 @@ def run(checkpoints=None, objective=None, epochs=2, after_epoch=None):
     settings = TrainingParameters(epochs=epochs, batch_size=8, learning_rate=0.1, schedule="one_cycle")
     labels = (np.arange(32) % 3).astype(np.int64)
     objective = objective or CrossEntropy()
-    history = train(
-        module,
-        objective,
-        LabelledInputs(inputs, labels),
-        settings,
-        TrainingRun("test", after_epoch=after_epoch, checkpoints=checkpoints),
-    )
+    run = TrainingRun("test", after_epoch=after_epoch, checkpoints=checkpoints)
+    history = train(module, objective, LabelledInputs(inputs, labels), settings, run)
     return module.weight.tolist(), history
 
 

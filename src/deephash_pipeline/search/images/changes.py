@@ -48,7 +48,9 @@ def compared(index: HammingIndex, images: Sequence[ListedImage], verify: bool = 
     known = set(index)
     elsewhere = _ids_by(index, "path", {str(image.path) for image in images if image.id not in known})
     ids = [image.id if image.id in known else elsewhere.get(str(image.path)) for image in images]
-    items = iter(index.metadata([name for name in ids if name is not None]))
+    names = list(dict.fromkeys(name for name in ids if name is not None))
+    items = dict(zip(names, index.metadata(names), strict=True))
+    given: dict[str, str] = {}
     result = Changes([], set(), [], 0, [])
     there = 0
     for row, (image, name) in enumerate(zip(images, ids, strict=True)):
@@ -56,12 +58,15 @@ def compared(index: HammingIndex, images: Sequence[ListedImage], verify: bool = 
         if name is None:
             result.to_encode.append(stamped)
             continue
-        item = next(items)
+        item = items[name]
         path, stamp = item.get("path"), item.get(STAMP)
         # Pictures of the index's own have names from its folder on.
         of_another = path is not None and os.path.isabs(path) and os.path.realpath(path) != str(image.path)
-        if of_another and os.path.exists(str(path)):
-            reason = f"its id is that of {path}: give it by its full path"
+        # Of two files, one may have the name of an item and the other its path.
+        is_there = of_another and os.path.exists(str(path))
+        owner = path if is_there else given.setdefault(name, str(image.path))
+        if owner != str(image.path):
+            reason = f"its id is that of {owner}: give it by its full path"
             result.skipped.append(SkippedImage(row, image.id, reason))
         elif (
             of_another

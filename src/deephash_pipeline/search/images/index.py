@@ -15,7 +15,7 @@ from deephash_pipeline.hashers.base import EncodedPixels
 from deephash_pipeline.images.batches import Images
 from deephash_pipeline.provenance import content_digest
 from deephash_pipeline.search import Answers, ByFeatures, HammingIndex, RangeAnswers, Searchable
-from deephash_pipeline.search.coded import CodedItems
+from deephash_pipeline.search.coded import CodedItems, await_exchange
 from deephash_pipeline.search.filters import Where
 from deephash_pipeline.search.images.changes import DIGEST, STAMP, compared
 from deephash_pipeline.search.images.listing import ListedImage
@@ -108,6 +108,7 @@ class ImageIndex(CodedItems):
             InputError: there is no index, it is damaged, or, unless read_only, another process writes.
         """
         path = Path(folder)
+        await_exchange(path)
         if not path.is_dir():
             refuse_exchanged(path)
             raise InputError(f"there is no index {path}: make it by `deephash-pipeline index build {path} PATHS`")
@@ -140,24 +141,30 @@ class ImageIndex(CodedItems):
             InputError: the one that is there was made with another hasher; see also `create` and `open`.
         """
         path = Path(folder)
+        await_exchange(path)
         refuse_exchanged(path)
         if not (path / HASHER).exists():
             # One that was killed between index and hasher has no item.
             if not (path / LEDGER).exists():
                 return cls.create(path, hasher, features)
             index = HammingIndex.open(path)
-            if len(index):
+            try:
+                opened = cls(hasher, index, path)
+                if len(opened):
+                    raise InputError(f"{path} has codes of an unknown hasher: build images into another folder")
+                _marked(index, hasher, path)
+            except BaseException:
                 index.close()
-                raise InputError(f"{path} has codes of an unknown hasher: build images into another folder")
-            return cls(hasher, _marked(index, hasher, path), path)
+                raise
+            return opened
         require_same_hasher(path, hasher)
         index = HammingIndex.open(path)
         try:
             require_maker(index, path)
+            return cls(hasher, index, path)
         except BaseException:
             index.close()
             raise
-        return cls(hasher, index, path)
 
     def add_files(self, images: Sequence[ListedImage]) -> AddedImages:
         """Add image files, decoded in parallel; what is added is stored for good batch by batch.

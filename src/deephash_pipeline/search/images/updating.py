@@ -33,7 +33,7 @@ class AddedImages:
         changed: ids of those that were in it with another content, and are encoded again.
         skipped: files that cannot be read, and why.
         unreadable: those of them whose content is at fault, with the stamp that they had.
-        renamed: number of those added that are files of the index that have got another name.
+        renamed: number of images whose files have got another name; those of a new name are not among the added.
         removed: number of images that are not in it any more, because their files are gone.
 
     Example:
@@ -126,7 +126,7 @@ def bring_up_to_date(
         )
     report = carry_out(images, changes)
     report.renamed = len(renamed)
-    report.added -= len(renamed)
+    report.added -= len(renamed & {source for image, source in changes.copies if image.id not in changes.changed})
     if missing != "none":
         report.removed = images.remove(sorted(lost))
     images.remove(sorted(renamed))

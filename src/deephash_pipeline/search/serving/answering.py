@@ -46,8 +46,10 @@ def answer(
                     query, ask = images.encode(asked)[0], partial(images.search, asked, where=where or None)
                 else:
                     query, ask = asked, partial(images.index.search, asked[np.newaxis], where=where or None)
-            found = distinct(images.index, ask, question.k) if question.distinct else ask(question.k)
-            nearest = _within(found, question.radius)
+            # One more tells whether there is more.
+            wanted = question.k + 1
+            found = _within(distinct(images.index, ask, wanted) if question.distinct else ask(wanted), question.radius)
+            nearest = found[: question.k]
             items = images.index.items([answered for answered, _, _ in nearest])
             break
         except EngineError:
@@ -66,7 +68,7 @@ def answer(
             schemas.Result(distance=distance, cosine=cosine, **_fields(name, images, item))
             for (_, distance, cosine), item in zip(nearest, items, strict=True)
         ],
-        more=len(nearest) == question.k < len(images),
+        more=len(found) > question.k,
         approximate=images.index.approximate,
         milliseconds=round((time.perf_counter() - began) * 1000, 3),
     )
@@ -89,7 +91,7 @@ def answer_codes(images: CodedItems, question: schemas.CodesQuestion) -> schemas
         if len(bits) != images.index.code_length:
             raise InputError(f"codes: one has {len(bits)} bits, this index has {images.index.code_length}")
     codes = np.stack([np.frombuffer(code_of_bits(bits), dtype=np.uint8) for bits in question.codes])
-    found = images.index.search(codes, question.k, {"label": list(question.label)} if question.label else None)
+    found = images.index.search(codes, question.k, images.labelled(question.label) if question.label else None)
     ids = [list(map(str, of_code)) for of_code in found.ids.tolist()]
     return schemas.CodesAnswers(ids=ids, distances=found.distances.tolist())
 

@@ -197,16 +197,16 @@ def _add_items(app: FastAPI, service: Service) -> None:
                 return await run_in_threadpool(_add_vector, name, images, new, vector)
             if new.metadata is not None:
                 raise HTTPException(422, "metadata: it is for vectors; send a `label`")
-            encoded, picture = await service.encoded(name, images, content, keep=True)
-            assert picture is not None and isinstance(images, ImageIndex)
-            return await run_in_threadpool(_add, name, images, new, picture, encoded)
+            coded = await service.encoded(name, images, content, keep=True)
+            assert isinstance(images, ImageIndex)
+            return await run_in_threadpool(_add, service, name, images, new, coded)
 
     @app.delete("/v1/items/{item_id:path}", **writing)
     async def remove_item(item_id: str, where: Annotated[schemas.Where, Query()]) -> schemas.Removed:
         """Remove a picture or vector from an index; files outside the index stay."""
         with service.admitted():
             _, images, known = await run_in_threadpool(service.with_item, where, item_id)
-            await run_in_threadpool(images.remove, [known])
+            await run_in_threadpool(_remove, service, images, known)
             return schemas.Removed(id=item_id)
 
     class Sample(schemas.Where):
@@ -258,24 +258,37 @@ def _add_vector(name: str, items: CodedItems, new: schemas.NewItem, vector: NDAr
     # A service of pictures has none of the packages of hash functions.
     vectors = cast("VectorIndex", items)
     item_id = _id_of(name, vectors, new)
-    metadata = {**(new.metadata or {}), **({} if new.label is None else {"label": new.label})}
-    vectors.add(vector, [item_id], {column: [value] for column, value in metadata.items()}, replace=new.replace)
+    metadata = {column: [value] for column, value in (new.metadata or {}).items()}
+    labels = None if new.label is None else [new.label]
+    vectors.add(vector, [item_id], metadata, labels=labels, replace=new.replace)
     return described(name, vectors, vectors.index.get(item_id))
 
 
 def _add(
-    name: str, images: ImageIndex, new: schemas.NewItem, picture: Image.Image, encoded: EncodedPixels
+    service: Service,
+    name: str,
+    images: ImageIndex,
+    new: schemas.NewItem,
+    coded: tuple[EncodedPixels, Image.Image | None],
 ) -> schemas.Item:
-    item_id = _id_of(name, images, new)
-    before = images.index.get(item_id).metadata.get("path") if item_id in images.index else None
+    encoded, picture = coded
+    assert picture is not None
     path = images.keep_picture(picture)
     try:
-        images.add_codes([item_id], encoded, [path], [new.label], new.replace)
+        with service.changing:
+            item_id = _id_of(name, images, new)
+            before = images.index.get(item_id).metadata.get("path") if item_id in images.index else None
+            images.add_codes([item_id], encoded, [path], [new.label], new.replace)
     except BaseException:
         images.forget_picture(path)
         raise
     images.forget_picture(before)
     return described(name, images, images.index.get(item_id))
+
+
+def _remove(service: Service, images: CodedItems, item_id: ItemId) -> None:
+    with service.changing:
+        images.remove([item_id])
 
 
 class DuplicatesOf(schemas.Where):

@@ -4,7 +4,6 @@ import asyncio
 import logging
 import os
 import queue
-import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
@@ -124,6 +123,8 @@ class Service:
             self._begin(images)
         self._again: list[CodedItems] = []
         self._said = ""
+        # An item that gives way takes its picture along: no two requests may see the same one.
+        self.changing = threading.Lock()
         self.pending = 0
         self.thumbnails = Thumbnails()
         self.decoding = CapacityLimiter(os.cpu_count() or 1)
@@ -213,19 +214,22 @@ class Service:
     def follow(self) -> None:
         """Open indexes whose place others have taken; requests that have begun are answered by what was there."""
         for name, open_again in self.open_again.items():
-            images = self.indexes[name]
+            images, again = self.indexes[name], None
             try:
                 if not images.is_replaced:
                     continue
                 again = open_again()
-            except (InputError, OSError, sqlite3.Error) as error:
+                self._begin(again)
+                self._warm_up(again)
+            # Whatever it is, the next look tries again.
+            except Exception as error:
                 if str(error) != self._said:
                     logger.error(f"{name} stays as it was: {error}")
                 self._said = str(error)
+                if again is not None:
+                    self._end(again)
                 continue
             self._again.append(again)
-            self._begin(again)
-            self._warm_up(again)
             self.indexes[name] = again
             # No request takes longer, and codes are searched in the index that they are of.
             ending = threading.Timer(2 * self.settings.seconds, self._end, [images])
@@ -235,11 +239,13 @@ class Service:
     def _end(self, images: CodedItems) -> None:
         if images in self.encoders:
             self.encoders.pop(images).close()
+        if images in self._again:
+            self._again.remove(images)
         images.close()
 
     def close(self) -> None:
         """End the threads, and close what was opened here."""
-        for encoder in self.encoders.values():
+        for encoder in list(self.encoders.values()):
             encoder.close()
-        for images in self._again:
+        for images in list(self._again):
             images.close()

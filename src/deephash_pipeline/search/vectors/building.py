@@ -19,7 +19,7 @@ from deephash_pipeline.search.ids import checked_ids
 from deephash_pipeline.search.index import HammingIndex
 from deephash_pipeline.search.replacing import HASH_FUNCTION, replacing_index
 from deephash_pipeline.search.store import LEDGER
-from deephash_pipeline.search.texts import one_form, texts
+from deephash_pipeline.search.texts import label_names
 from deephash_pipeline.search.vectors.recall import NEIGHBOURS, ExactNeighbours, measured_recall
 from deephash_pipeline.search.vectors.sources import VectorSource
 from deephash_pipeline.search.vectors.stored import Description, save_hash_function
@@ -90,7 +90,7 @@ def build_index(
     if source.count == 1:
         raise InputError(f"{source.name} has one vector: give two at least, of shape (n, width)")
     checked = None if ids is None else checked_ids(ids, None)[0]
-    classes = None if labels is None else [one_form(label) for label in texts("label", labels)]
+    classes = None if labels is None else label_names(labels)
     for what, values in (("ids", checked), ("labels", classes)):
         if values is not None and len(values) != source.count:
             raise InputError(f"there are {len(values)} {what} for {source.count} vectors: give one for each")

@@ -1,5 +1,6 @@
 """`VectorIndex`: vectors under ids, searched by cosine."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,16 +15,20 @@ from deephash_pipeline.provenance import content_digest
 from deephash_pipeline.retrieval import pack_bits
 from deephash_pipeline.retrieval.codes import check_count
 from deephash_pipeline.search.answers import Answers, GivenIds, ItemId
-from deephash_pipeline.search.coded import CodedItems
+from deephash_pipeline.search.coded import CodedItems, await_exchange
 from deephash_pipeline.search.filters import Where
 from deephash_pipeline.search.index import HammingIndex
 from deephash_pipeline.search.replacing import HASH_FUNCTION, holds_vectors
 from deephash_pipeline.search.reranking import ByFeatures
+from deephash_pipeline.search.texts import label_names
 from deephash_pipeline.search.vectors.building import BuildSettings, Rescore, build_index, unit_rows
 from deephash_pipeline.search.vectors.defaults import default_form
 from deephash_pipeline.search.vectors.recall import Expected
 from deephash_pipeline.search.vectors.sources import ArrayVectors, VectorSource, open_vectors
 from deephash_pipeline.search.vectors.stored import Description, load_hash_function
+
+WHOLE_NUMBER = re.compile(r"-?\d{1,19}")
+"""As many digits as an id may have."""
 
 
 class VectorIndex(CodedItems):
@@ -107,6 +112,7 @@ class VectorIndex(CodedItems):
             InputError: there is none, it is damaged, or, unless read_only, another process writes.
         """
         path = Path(folder)
+        await_exchange(path)
         if not holds_vectors(path):
             raise InputError(f"{path} is no index of vectors: make one by `index build {path} --vectors ...`")
         encoder, description = load_hash_function(path)
@@ -133,21 +139,36 @@ class VectorIndex(CodedItems):
 
     def id_of(self, text: str) -> ItemId:
         """The id that is written as a text, in an index whose ids are integers too."""
-        return int(text) if self.index.integer_ids and text.lstrip("-").isdecimal() else text
+        return int(text) if self.index.integer_ids and WHOLE_NUMBER.fullmatch(text) else text
 
     def encode(self, vectors: Any) -> NDArray[np.uint8]:
         """Packed codes of vectors, uint8 (n, ceil(code_length / 8))."""
         return self._coded(vectors, "vectors")[1]
 
     def add(
-        self, vectors: Any, ids: GivenIds, metadata: Mapping[str, Sequence[Any]] | None = None, *, replace: bool = False
+        self,
+        vectors: Any,
+        ids: GivenIds,
+        metadata: Mapping[str, Sequence[Any]] | None = None,
+        *,
+        labels: Sequence[Any] | None = None,
+        replace: bool = False,
     ) -> None:
         """Add vectors; when this returns, they are stored for good and found by the next search.
+
+        Args:
+            vectors: real numbers (n, width).
+            ids: one for each, of the kind that the index has.
+            metadata: values by column, one for each.
+            labels: names of classes, one for each.
+            replace: True if a vector of the same id gives way; otherwise it is an error.
 
         Raises:
             InputError: see `build`, and `HammingIndex.add`; nothing is added then.
         """
         unit, codes = self._coded(vectors, "vectors")
+        if labels is not None:
+            metadata = {**(metadata or {}), "label": label_names(labels)}
         self.index.add(ids, codes, metadata, features=unit if self.index.features else None, replace=replace)
 
     def expected(self, k: int, recall: float | None = None) -> Expected:
@@ -177,11 +198,11 @@ class VectorIndex(CodedItems):
         unit, codes = self._coded(queries, "queries")
         return self._searched(unit, codes, check_count(k, "k"), where, recall)
 
-    def search_by_id(self, name: ItemId, k: int, where: Where | None = None) -> Answers:
-        """Find the k nearest of an item of the index, without itself."""
+    def search_by_id(self, name: ItemId, k: int, where: Where | None = None, recall: float | None = None) -> Answers:
+        """Find the k nearest of an item of the index, without itself; see `search`."""
         k = check_count(k, "k")
         code = self.index.get(name).code[np.newaxis]
-        found = self._searched(self.index.features_of([name]), code, k + 1, where, None)
+        found = self._searched(self.index.features_of([name]), code, k + 1, where, recall)
         others = np.flatnonzero(found.ids[0] != name)[:k]
         scores = None if found.scores is None else found.scores[:, others]
         return Answers(found.ids[:, others], found.distances[:, others], scores)
