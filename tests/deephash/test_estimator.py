@@ -72,32 +72,23 @@ def test_before_it_is_fitted_it_says_so():
 
 
 @pytest.mark.parametrize(
-    ("images", "labels", "message"),
+    ("parameters", "images", "labels", "message"),
     [
-        (IMAGES[:100], DIGITS.target[:99], "100 images but 99 labels"),
-        (IMAGES[:100], np.zeros(100, int), "labels of at least two"),
-        (IMAGES[:10], DIGITS.target[:10], "set `batch_size` to at most 10"),
-        ([], [], "labels of at least two"),
-        (IMAGES[:3], ["a", None, "b"], "labels are missing"),
-        (IMAGES[:3], [0.0, np.nan, 1.0], "labels are missing"),
-        (IMAGES[:3], 2 * np.eye(3, dtype=int), "labels of several columns are 0 or 1"),
+        ({}, IMAGES[:100], DIGITS.target[:99], "100 images but 99 labels"),
+        ({}, IMAGES[:100], np.zeros(100, int), "labels of at least two"),
+        ({}, IMAGES[:10], DIGITS.target[:10], "set `batch_size` to at most 10"),
+        ({}, [], [], "labels of at least two"),
+        ({}, IMAGES[:3], ["a", None, "b"], "labels are missing"),
+        ({}, IMAGES[:3], np.array(["a", 1, "b"], object), "labels are of several kinds"),
+        ({}, IMAGES[:3], [0.0, np.nan, 1.0], "labels are missing"),
+        ({}, IMAGES[:3], 2 * np.eye(3, dtype=int), "labels of several columns are 0 or 1"),
+        ({"network": "lenett"}, IMAGES, DIGITS.target, "^DeepHash: unknown network `lenett`.* such as resnet18$"),
+        ({"code_length": 0}, IMAGES, DIGITS.target, "^code_length is 0 bits; choose one from 1 to 4096"),
     ],
 )
-def test_what_cannot_be_learned_from_is_refused(images, labels, message):
+def test_what_cannot_be_learned_from_or_with_is_refused_before_any_training(parameters, images, labels, message):
     with pytest.raises(InputError, match=message):
-        DeepHash(effort=0.01).fit(images, labels)
-
-
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"network": "lenett"}, "^DeepHash: unknown network `lenett`.* such as resnet18$"),
-        ({"code_length": 0}, "^code_length is 0 bits; choose one from 1 to 4096"),
-    ],
-)
-def test_parameters_that_cannot_be_are_refused_before_any_training(parameters, message):
-    with pytest.raises(InputError, match=message):
-        DeepHash(**parameters).fit(IMAGES[:100], DIGITS.target[:100])
+        DeepHash(**{"effort": 0.01, **parameters}).fit(images, labels)
 
 
 def test_codes_stay_those_that_were_learned_where_a_parameter_is_set_afterwards(fitted):

@@ -117,34 +117,25 @@ def test_codes_come_batch_by_batch():
     assert (np.concatenate([batch.codes for batch in batches]) == codes).mean() > 0.99
 
 
-def damaged(kind, path):
-    content = path.read_bytes()
-    match kind:
-        case "cut":
-            path.write_bytes(content[: len(content) // 2])
-        case "text":
-            path.write_text("a letter")
-        case "other tensors":
-            safetensors.numpy.save_file({"weight": np.zeros(3)}, path)
-        case "flipped weight":
-            path.write_bytes(content[:-3] + bytes([content[-3] ^ 1]) + content[-2:])
-        case "other statistics":
-            path.write_bytes(content.replace(b'deviation\\": [0.', b'deviation\\": [1.'))
-            assert path.read_bytes() != content
-        case "folder":
-            path.unlink()
-            path.mkdir()
-        case "missing":
-            path.unlink()
+DAMAGES = {
+    "cut": lambda path, content: path.write_bytes(content[: len(content) // 2]),
+    "text": lambda path, _: path.write_text("a letter"),
+    "other tensors": lambda path, _: safetensors.numpy.save_file({"weight": np.zeros(3)}, path),
+    "other metadata": lambda path, _: safetensors.numpy.save_file({}, path, {"deephash_pipeline.hasher": "[]"}),
+    "flipped weight": lambda path, content: path.write_bytes(content[:-3] + bytes([content[-3] ^ 1]) + content[-2:]),
+    "other statistics": lambda path, content: path.write_bytes(content.replace(b'tion\\": [0.', b'tion\\": [1.')),
+    "folder": lambda path, _: (path.unlink(), path.mkdir()),
+    "missing": lambda path, _: path.unlink(),
+}
 
 
-@pytest.mark.parametrize(
-    "kind", ["cut", "text", "other tensors", "flipped weight", "other statistics", "folder", "missing"]
-)
-def test_what_is_no_hasher_is_refused_in_one_line_with_its_name(kind, tmp_path):
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+def test_what_is_no_hasher_is_refused_in_one_line_with_its_name(damage, tmp_path):
     path = tmp_path / "hasher.safetensors"
     assembled()[0].save(path)
-    damaged(kind, path)
+    content = path.read_bytes()
+    damage(path, content)
+    assert not path.is_file() or path.read_bytes() != content
     with pytest.raises(InputError, match=r"hasher\.safetensors") as caught:
         ImageHasher.load(path)
     assert "\n" not in str(caught.value)

@@ -11,14 +11,16 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.search import HammingIndex
+from deephash_pipeline.search import HammingIndex, store
 from deephash_pipeline.search.ledger import Ledger
-from tests.search.writer import CODE_LENGTH, change_until_killed, code_of, codes_of, forget
+from deephash_pipeline.search.replacing import replacing_index
+from tests.search.writer import CODE_LENGTH, change_until_killed, code_of, codes_of, create_and_be_killed, forget
 
 KILLS = int(os.environ.get("DEEPHASH_KILLS", "10"))
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -46,6 +48,13 @@ def run_and_kill(folder, seed, messages, seconds):
     return [(action, set(ids)) for action, ids in said]
 
 
+def exit_code_of(target, *arguments):
+    process = PROCESSES.Process(target=target, args=arguments)
+    process.start()
+    process.join()
+    return process.exitcode
+
+
 def test_a_killed_writer_loses_nothing_that_it_said_was_stored(tmp_path):
     folder = tmp_path / "index"
     HammingIndex.create(folder, CODE_LENGTH).close()
@@ -71,6 +80,16 @@ def test_a_killed_writer_loses_nothing_that_it_said_was_stored(tmp_path):
             named = {entry.name for entry in index._store.ledger.segments()}
             assert {path.name for path in (folder / "segments").iterdir()} == named
     assert certain
+
+
+@pytest.mark.parametrize("last", ["_make_tables", "transaction", "close"])
+def test_an_index_whose_making_was_killed_is_not_there_and_can_be_made(tmp_path, last):
+    assert exit_code_of(create_and_be_killed, str(tmp_path), last) == 9
+    with pytest.raises(InputError, match="has no index"):
+        HammingIndex.open(tmp_path)
+    with HammingIndex.create(tmp_path, CODE_LENGTH) as index:
+        index.add([1], code_of(1))
+    assert list(HammingIndex.open(tmp_path, read_only=True)) == [1]
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs Linux to tell what is flushed")
@@ -102,30 +121,22 @@ def folder(tmp_path):
     return tmp_path / "index"
 
 
-@pytest.mark.parametrize("share", [0.001, 0.3, 0.999])
-def test_a_flipped_bit_anywhere_in_a_segment_is_refused_by_name(folder, share):
-    (segment,) = (folder / "segments").iterdir()
-    content = bytearray(segment.read_bytes())
-    content[int(share * len(content))] ^= 4
-    segment.write_bytes(content)
-    for read_only in (False, True):
-        with pytest.raises(InputError, match=f"{segment.name} is damaged"):
-            HammingIndex.open(folder, read_only=read_only)
-
-
-def test_a_segment_that_is_cut_short_or_missing_is_refused_by_name(folder):
+def test_a_segment_with_a_flipped_bit_anywhere_or_cut_short_or_missing_is_refused_by_name(folder):
     (segment,) = (folder / "segments").iterdir()
     content = segment.read_bytes()
-    for left in (content[:-1], b""):
+    flipped = np.frombuffer(content, dtype=np.uint8) ^ np.zeros((3, len(content)), dtype=np.uint8)
+    flipped[[0, 1, 2], (np.array([0.001, 0.3, 0.999]) * len(content)).astype(int)] ^= 4
+    for left in (*flipped, content[:-1], b""):
         segment.write_bytes(left)
-        with pytest.raises(InputError, match=f"{segment.name} is damaged"):
-            HammingIndex.open(folder)
+        for read_only in (False, True):
+            with pytest.raises(InputError, match=f"{segment.name} is damaged"):
+                HammingIndex.open(folder, read_only=read_only)
     segment.unlink()
     with pytest.raises(InputError, match=f"{segment.name} is missing"):
         HammingIndex.open(folder)
 
 
-@pytest.mark.parametrize("code", [sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN])
+@pytest.mark.parametrize("code", [sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_BUSY])
 def test_a_folder_that_cannot_be_written_is_not_called_damaged(folder, code, monkeypatch):
     def refuse(*_):
         error = sqlite3.OperationalError("attempt to write a readonly database")
@@ -133,7 +144,8 @@ def test_a_folder_that_cannot_be_written_is_not_called_damaged(folder, code, mon
         raise error
 
     monkeypatch.setattr("deephash_pipeline.search.store.Ledger.settings", refuse)
-    with pytest.raises(InputError, match=r"cannot be written .* give the right to write"):
+    remedy = "wait until that other program" if code == sqlite3.SQLITE_BUSY else "give the right to write"
+    with pytest.raises(InputError, match=f"cannot be written .* {remedy}"):
         HammingIndex.open(folder, read_only=True)
 
 
@@ -159,9 +171,7 @@ def test_a_second_writer_is_refused_until_the_first_is_done(folder):
 def test_a_reader_in_another_process_sees_every_change_at_its_next_search(folder):
     program = f"""
 import sys
-import threading
 from deephash_pipeline.search import HammingIndex
-from deephash_pipeline.search.ledger import Ledger
 from tests.search.writer import code_of
 index = HammingIndex.open({str(folder)!r}, read_only=True)
 print("ready", flush=True)
@@ -200,10 +210,7 @@ def test_an_item_that_another_process_forgets_within_a_search_is_not_taken_for_o
 
     def positions_after_a_change(where):
         monkeypatch.undo()
-        other = PROCESSES.Process(target=forget, args=(str(folder), 7000))
-        other.start()
-        other.join()
-        assert other.exitcode == 0
+        assert exit_code_of(forget, str(folder), 7000) == 0
         return positions(where)
 
     for ask in (
@@ -218,6 +225,50 @@ def test_an_item_that_another_process_forgets_within_a_search_is_not_taken_for_o
     reader.close()
 
 
+def test_a_reader_follows_a_merge_as_soon_as_it_can_and_is_told_of_what_was_forgotten(folder, monkeypatch):
+    with HammingIndex.open(folder) as index, HammingIndex.open(folder, read_only=True) as reader:
+        batches = [asked.batches(1000) for asked in (index, reader)]
+        for each in batches:
+            next(each)
+        index.remove([1500])
+        index.compact()
+        with monkeypatch.context() as patch, pytest.raises(InputError, match="seg cannot be read"):
+            patch.setattr(store, "read_segment", Mock(side_effect=OSError(24, "Too many open files", "seg")))
+            len(reader)
+        assert len(reader) == 4999
+        for each in batches:
+            with pytest.raises(InputError, match="has forgotten items that were removed while"):
+                next(each)
+        index.remove([1501])
+        monkeypatch.setattr(Ledger, "columns", lambda _: index.compact())
+        assert reader.info()["bytes_on_disk"] > 8 * 5000
+
+
+def test_an_item_that_is_replaced_within_a_search_for_its_like_is_found(monkeypatch):
+    index = HammingIndex(CODE_LENGTH)
+    index.add([1, 2], codes_of([1, 2]))
+    searched = index._searched
+    change = threading.Thread(target=index.add, args=([1], code_of(3)), kwargs={"replace": True})
+
+    def searched_and_changed(where):
+        found = searched(where)
+        change.start()
+        change.join(0.2)
+        return found
+
+    monkeypatch.setattr(index, "_searched", searched_and_changed)
+    assert index.search_by_id(1, 5).ids.tolist() == [[2]]
+    change.join()
+
+
+def test_what_is_no_index_is_refused_without_a_trace(tmp_path):
+    (tmp_path / "cat.png").touch()
+    for place, message in ((tmp_path, r"has cat\.png"), (tmp_path / "cat.png", "is a file: give the folder")):
+        with pytest.raises(InputError, match=message), replacing_index(place):
+            pass
+    assert [path.name for path in tmp_path.iterdir()] == ["cat.png"]
+
+
 @pytest.mark.parametrize("items", [1, 6000])
 def test_a_change_that_cannot_be_written_leaves_everything_as_it_was(folder, items, monkeypatch):
     ids = range(10_000, 10_000 + items)
@@ -230,6 +281,7 @@ def test_a_change_that_cannot_be_written_leaves_everything_as_it_was(folder, ite
             patch.setattr(Ledger, "set", fail)
             with pytest.raises(InputError, match="No space left on device"):
                 index.add(ids, codes_of(ids))
+        assert len(list((folder / "segments").iterdir())) == 1
         assert list(index) == list(range(5000))
         index.add(ids, codes_of(ids))
         assert list(index) == [*range(5000), *ids]

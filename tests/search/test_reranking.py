@@ -16,7 +16,8 @@ def test_features_bring_items_of_one_code_into_order(tmp_path, durable):
     index.add(range(4900), codes[:4900], features=z[:4900])
     index.add(range(4900, 5000), codes[4900:], features=z[4900:])
     query = rng.normal(size=(2, 3)).astype(np.float32)
-    answers = index.search(codes[:2], 10, rerank=ByFeatures(query, shortlist=5000))
+    by_features = ByFeatures(query, shortlist=5000)
+    answers = index.search(codes[:2], 10, rerank=by_features)
     distances = ((z.astype(np.float32)[None] - query[:, None]) ** 2).sum(axis=2)
     np.testing.assert_array_equal(answers.ids, np.argsort(distances, axis=1, kind="stable")[:, :10])
     np.testing.assert_allclose(answers.scores, np.sort(distances, axis=1)[:, :10], rtol=1e-4)
@@ -24,12 +25,9 @@ def test_features_bring_items_of_one_code_into_order(tmp_path, durable):
     if durable:
         index.close()
         index = HammingIndex.open(tmp_path / "index")
-        reopened = index.search(codes[:2], 10, rerank=ByFeatures(query, shortlist=5000))
-        np.testing.assert_array_equal(reopened.ids, answers.ids)
+        np.testing.assert_array_equal(index.search(codes[:2], 10, rerank=by_features).ids, answers.ids)
     index.compact()
-    np.testing.assert_array_equal(
-        index.search(codes[:2], 10, rerank=ByFeatures(query, shortlist=5000)).ids, answers.ids
-    )
+    np.testing.assert_array_equal(index.search(codes[:2], 10, rerank=by_features).ids, answers.ids)
 
 
 def test_outputs_of_the_query_weigh_the_bits_that_differ():

@@ -19,9 +19,8 @@ def test_codes_of_every_width_are_found_after_additions_removals_and_merges(tmp_
     codes = random_codes(rng, 3000, code_length, different=2600)
     codes[7] = random_codes(rng, 1, code_length)[0]
     codes[2500] = codes[7] ^ np.packbits(np.ones(code_length, dtype=np.uint8))
-    labels = {"label": [0] * 3000}
     for rows in (slice(0, 2600), slice(2600, 2900), slice(2900, 3000)):
-        some = {"label": labels["label"][rows]}
+        some = {"label": [0] * len(codes[rows])}
         index.add(list(range(3000))[rows], codes[rows], some)
         expected.add(list(range(3000))[rows], codes[rows], some)
     queries = np.concatenate([codes[7:8], random_codes(rng, 39, code_length)])
@@ -33,20 +32,14 @@ def test_codes_of_every_width_are_found_after_additions_removals_and_merges(tmp_
             assert found.search(queries, k)[query] == ranked
         assert found.search(queries[:1], 3000).distances[0, -1] == code_length
 
-    def check_killed():
-        """What a kill at this moment would leave is the folder as it is, of a writer that has closed nothing."""
-        left = tmp_path / "left"
-        shutil.copytree(tmp_path / "index", left)
-        with HammingIndex.open(left) as reopened:
-            check(reopened)
-        shutil.rmtree(left)
-
     check(index)
     gone = rng.choice(np.setdiff1d(np.arange(3000), [7, 2500]), 400, replace=False).tolist()
     index.remove(gone)
     expected.remove(gone)
     check(index)
-    check_killed()
+    # What a kill at this moment would leave is the folder as it is, of a writer that has closed nothing.
+    with HammingIndex.open(shutil.copytree(tmp_path / "index", tmp_path / "left")) as reopened:
+        check(reopened)
     index.compact()
     check(index)
     index.close()

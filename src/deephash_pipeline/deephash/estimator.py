@@ -237,7 +237,10 @@ def _numbered(labels: NDArray[Any]) -> tuple[list[str], NDArray[np.int64] | NDAr
     if labels.ndim != 2:
         if pd.isna(labels).any():
             raise InputError("some labels are missing (None or NaN): pass the class of every image")
-        names, numbers = np.unique(labels, return_inverse=True)
+        try:
+            names, numbers = np.unique(labels, return_inverse=True)
+        except TypeError as error:
+            raise InputError(f"labels are of several kinds ({error}): pass strings alone, or integers") from error
         return [str(name) for name in names], numbers.astype(np.int64)
     if not np.isin(labels, (0, 1)).all():
         raise InputError("labels of several columns are 0 or 1: pass 1 for each label that an image has")

@@ -149,7 +149,7 @@ class ImageHasher(BaseHasher):
                 trunk, description = extractor.trunk, description.model_copy(update={"runtime": extractor.runtime})
             arrays = {name: tensor.numpy() for name, tensor in _below(ENCODER, tensors).items()}
             encoder = load_encoder(description.encoder, description.code_length, arrays)
-        except (KeyError, ValueError, RuntimeError) as error:
+        except (KeyError, TypeError, ValueError, RuntimeError) as error:
             reason = " ".join(str(error).split())[:300]
             raise InputError(f"{origin} is not a hasher of this version ({reason}): make it again") from error
         hasher = ImageHasher(trunk, encoder, description, device)

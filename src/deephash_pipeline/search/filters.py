@@ -22,18 +22,23 @@ HasKind = Callable[[str, Kind], bool]
 """Whether a column has a value of a kind."""
 # SQLite takes 32,766 values in a statement.
 MOST_VALUES = 30_000
+# SQLite takes 2,000 in a table; two are the ledger's.
+MOST_COLUMNS = 1998
 CONDITIONS_KEPT = 64
 
 
-def checked_metadata(metadata: Mapping[str, Sequence[Any]] | None, items: int) -> dict[str, list[Any]]:
+def checked_metadata(
+    metadata: Mapping[str, Sequence[Any]] | None, items: int, columns: Sequence[str] = ()
+) -> dict[str, list[Any]]:
     """Bring metadata into lists of values that SQLite can store.
 
     Args:
         metadata: values by column, one for each item: str, int, float, bool, bytes or None for no value.
         items: number of items.
+        columns: the columns that there are already.
 
     Raises:
-        InputError: if a column has another number of values, or a value is of another type.
+        InputError: if a column has another number of values, a value is of another type, or there are too many columns.
 
     Example:
         >>> checked_metadata({"year": np.array([2020, 2021])}, items=2)
@@ -49,6 +54,8 @@ def checked_metadata(metadata: Mapping[str, Sequence[Any]] | None, items: int) -
         checked[name] = [_storable(name, value) for value in values]
     if len({name.lower() for name in checked}) < len(checked):
         raise InputError("metadata has two columns that differ in capitals alone; rename one.")
+    if len(names := {name.lower() for name in (*columns, *checked)}) > MOST_COLUMNS:
+        raise InputError(f"metadata would have {len(names)} columns; an index has at most {MOST_COLUMNS}.")
     return checked
 
 

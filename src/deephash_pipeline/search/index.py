@@ -15,10 +15,14 @@ from deephash_pipeline.search.answers import GivenIds
 from deephash_pipeline.search.features import FeatureType, checked_features, checked_numbers
 from deephash_pipeline.search.filters import checked_metadata
 from deephash_pipeline.search.ids import MISSING, checked_ids
+from deephash_pipeline.search.ledger import UNFINISHED
+from deephash_pipeline.search.locking import LOCK
 from deephash_pipeline.search.reading import ReadableIndex
 from deephash_pipeline.search.searchable import Closing
 from deephash_pipeline.search.segments import Contents
 from deephash_pipeline.search.store import LEDGER, MADE_BY, SEGMENTS, Store
+
+LEFT_BY_CREATE = {SEGMENTS, LOCK, *(LEDGER + UNFINISHED + end for end in ("", "-wal", "-shm", "-journal"))}
 
 
 class HammingIndex(ReadableIndex, Closing):
@@ -55,7 +59,7 @@ class HammingIndex(ReadableIndex, Closing):
         """Make a new index in a folder, to be written by this object.
 
         Args:
-            folder: folder that is made; must be empty or missing.
+            folder: folder that is made; must be empty or missing, but for what a `create` that was killed has left.
             code_length: bits per code, 1..4096.
             features: size of an item's features, see `HammingIndex`.
             feature_type: type of the features, see `HammingIndex`.
@@ -65,7 +69,7 @@ class HammingIndex(ReadableIndex, Closing):
         """
         form = check_code_length(code_length), checked_features(features, feature_type)
         path = Path(folder)
-        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        if path.exists() and (not path.is_dir() or any(found.name not in LEFT_BY_CREATE for found in path.rglob("*"))):
             raise InputError(f"{path} is not empty; give a new folder, or open the index in it.")
         (path / SEGMENTS).mkdir(parents=True, exist_ok=True)
         return cls._of(Store(path, *form))
@@ -131,7 +135,7 @@ class HammingIndex(ReadableIndex, Closing):
             if len(checked) != len(words):
                 raise InputError(f"there are {len(checked)} ids for {len(words)} codes; give one id for each code.")
             real = self._checked_features(features, len(checked))
-            columns = checked_metadata(metadata, len(checked))
+            columns = checked_metadata(metadata, len(checked), store.ledger.columns() if metadata else ())
             if not len(checked):
                 return
             rows = store.snapshot.find(checked)
@@ -170,7 +174,10 @@ class HammingIndex(ReadableIndex, Closing):
             store.ledger.set(MADE_BY, made_by)
 
     def compact(self) -> None:
-        """Merge all items into one segment without those removed; searches go on meanwhile.
+        """Merge all items into one segment without those removed.
+
+        Searches by codes go on meanwhile; those with a condition or by an id, and whatever reads metadata, wait for it.
+        Readers in other processes do not.
 
         Raises:
             InputError: if the index is read-only.

@@ -9,19 +9,22 @@ all settings and segments.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from itertools import chain, repeat
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.stores import flush
 from deephash_pipeline.search.database import Database, digest_of, named, text
 from deephash_pipeline.search.features import FeatureForm
 from deephash_pipeline.search.segments import Contents
 
+# After the name of a file that is being made.
+UNFINISHED = ".new"
 POSITION = "position"
 POSITIONS_AT_ONCE = 500
 ROW_DIGEST = "digest of this row"
@@ -57,10 +60,30 @@ class Ledger(Database):
         self._row_digests = 0
         self._metadata_are_whole = path is None
 
-    def create(self, settings: Mapping[str, Any]) -> None:
-        """Make the tables of a new index."""
-        if self.path is not None:
-            self.execute("PRAGMA journal_mode=WAL")
+    @classmethod
+    def create(cls, path: Path | None, settings: Mapping[str, Any]) -> Self:
+        """Make the ledger of a new index; its file is there once it has all tables.
+
+        Raises:
+            InputError: if there is one.
+        """
+        if path is None:
+            ledger = cls(None)
+            ledger._make_tables(settings)
+            return ledger
+        if path.exists():
+            raise InputError(f"{path.parent} has an index; give a new folder, or open the index in it.")
+        unfinished = path.with_name(path.name + UNFINISHED)
+        for leftover in path.parent.glob(f"{unfinished.name}*"):
+            leftover.unlink()
+        with closing(cls(unfinished)) as made:
+            made.execute("PRAGMA journal_mode=WAL")
+            made._make_tables(settings)
+        unfinished.rename(path)
+        flush(path.parent)
+        return cls(path)
+
+    def _make_tables(self, settings: Mapping[str, Any]) -> None:
         with self.transaction():
             for statement in SCHEMA.strip().split(";\n"):
                 self.execute(statement)

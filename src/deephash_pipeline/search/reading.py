@@ -90,7 +90,6 @@ class ReadableIndex:
     def info(self) -> dict[str, Any]:
         """What there is: items, removed ones that are still stored, segments and their distinct codes, bytes."""
         snapshot = self._store.current()
-        paths = [] if self._store.folder is None else [p for p in self._store.folder.rglob("*") if p.is_file()]
         return {
             "items": snapshot.count,
             "removed": sum(source.removed for source in snapshot.sources),
@@ -101,7 +100,7 @@ class ReadableIndex:
             "segments": len(snapshot.sources) - 1,
             "distinct_codes": [source.items.groups.codes for source in snapshot.sources[:-1]],
             "tail": snapshot.sources[-1].items.size,
-            "bytes_on_disk": sum(path.stat().st_size for path in paths),
+            "bytes_on_disk": self._store.bytes_on_disk(),
         }
 
     def __len__(self) -> int:
@@ -119,6 +118,9 @@ class ReadableIndex:
         """Positions, ascending, items and their features, so many at a time, as they are when the iteration begins.
 
         A position is the number of an item in the order of insertion; another item never gets it.
+
+        Raises:
+            InputError: if items that were removed meanwhile have been forgotten, with their metadata.
         """
         snapshot = self._store.current()
         rows = snapshot.rows()
@@ -188,8 +190,9 @@ class ReadableIndex:
             InputError: if there is no such item, or an argument has another form.
         """
         k = check_count(k, "k")
-        snapshot, parts = self._searched(where)
-        _, rows = self._known_rows([item_id], snapshot)
+        with self._store.lock:
+            snapshot, parts = self._searched(where)
+            _, rows = self._known_rows([item_id], snapshot)
         query = snapshot.words_of(rows)
         found, distances = nearest_rows(query, parts, self.code_length, k + 1)
         others = np.flatnonzero(found[0] != rows[0])[:k]
@@ -329,7 +332,7 @@ class ReadableIndex:
                     return snapshot, snapshot.searched[condition]
                 positions = self._conditions.positions(condition)
                 # Merging forgets the metadata of removed items: those of this snapshot would seem to have none.
-                if not self._store.merged_by_another():
+                if not self._store.merged_since(snapshot):
                     return snapshot, snapshot.parts_at(condition, positions)
 
     def _rows(self, ids: GivenIds, snapshot: Snapshot | None = None) -> tuple[Snapshot, NDArray[np.int64]]:
@@ -348,4 +351,14 @@ class ReadableIndex:
 
     def _metadata_at(self, snapshot: Snapshot, rows: NDArray[np.int64]) -> list[dict[str, Any]]:
         with self._store.lock:
-            return self._store.ledger.metadata(snapshot.positions_of(rows).tolist())
+            positions = snapshot.positions_of(rows)
+            metadata = self._store.ledger.metadata(positions.tolist())
+            if not all(metadata) and self._store.merged_since(snapshot):
+                present = self._store.current()
+                empty = positions[[not values for values in metadata]]
+                if not np.isin(empty, present.positions_of(present.rows())).all():
+                    raise InputError(
+                        f"{self._store.folder or 'the index'} has forgotten items that were removed while they were "
+                        "being read; read them again while nothing removes any."
+                    )
+            return metadata

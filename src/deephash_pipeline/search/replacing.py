@@ -8,6 +8,7 @@ from pathlib import Path
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.stores import flush
+from deephash_pipeline.search.ledger import UNFINISHED
 from deephash_pipeline.search.locking import LOCK, WriterLock
 from deephash_pipeline.search.store import LEDGER, SEGMENT_NAME, SEGMENTS
 
@@ -17,7 +18,8 @@ HASH_FUNCTION = "hash_function.safetensors"
 PICTURES = "pictures"
 PICTURE = re.compile(rf"{PICTURES}/[0-9a-f]{{32}}\.png")
 OWN_FILE = re.compile(
-    rf"{re.escape(LEDGER)}(-wal|-shm|-journal)?|{re.escape(LOCK)}|{SEGMENTS}/{SEGMENT_NAME.pattern}|"
+    rf"{re.escape(LEDGER)}({re.escape(UNFINISHED)})?(-wal|-shm|-journal)?|{re.escape(LOCK)}|"
+    rf"{SEGMENTS}/{SEGMENT_NAME.pattern}|"
     rf"{PICTURE.pattern}|{re.escape(ONNX_HASHER)}|{re.escape(HASHER)}(\.provenance\.json)?|\.hasher\..+|"
     rf"{re.escape(HASH_FUNCTION)}|\.hash_function\..+"
 )
@@ -44,11 +46,11 @@ def replacing_index(folder: Path) -> Iterator[Path]:
     place = folder.resolve()
     beside, former = place.with_name(f".{place.name}.anew"), former_place(place)
     refuse_exchanged(place)
+    list(own_files(place))
     with ExitStack() as locked:
         if there := place.exists():
             locked.callback(WriterLock(place).release)
         for leftover in (beside, former):
-            list(own_files(place))
             if leftover.exists():
                 WriterLock(leftover).release()
                 delete_index(leftover)
@@ -81,8 +83,10 @@ def own_files(folder: Path) -> Iterator[Path]:
     """The files of an index.
 
     Raises:
-        InputError: the folder has something that no index makes.
+        InputError: the folder has something that no index makes, or is none.
     """
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder} is a file: give the folder of an index")
     for place, folders, files in os.walk(folder):
         below = Path(place)
         for name in (*files, *folders):

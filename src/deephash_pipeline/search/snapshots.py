@@ -167,11 +167,13 @@ class Snapshot:
 
     Attributes:
         sources: segments in the order of insertion, the tail after them.
+        generation: number of the ledger that changes when segments are merged.
         searched: parts to search, by condition, of the latest ones; only to be touched under the store's lock.
         columns: names of the columns of metadata once a condition has asked for them; likewise.
     """
 
     sources: tuple[Source, ...]
+    generation: int
     searched: dict[Condition, list[SearchedPart]] = field(default_factory=dict)
     columns: list[str] = field(default_factory=list)
 
@@ -240,7 +242,10 @@ class Snapshot:
         return self.gathered(rows, _ids_of, empty)
 
     def find(self, ids: Ids) -> NDArray[np.int64]:
-        """The row of each id, int64, MISSING for an id that is not there."""
+        """The row of each id, int64, MISSING for an id that is not there.
+
+        To be asked of the present snapshot, under the store's lock: a tail knows the newest row of an id alone.
+        """
         found = np.full(len(ids), MISSING, dtype=np.int64)
         for source, first in zip(self.sources, self.first_rows[:-1], strict=True):
             missing = np.flatnonzero(found == MISSING)
@@ -276,17 +281,17 @@ class Snapshot:
             rows = source.items.rows_of(wanted)
             gone = rows[source.has(rows)]
             sources.append(source.without(gone) if len(gone) else source)
-        return Snapshot(tuple(sources))
+        return Snapshot(tuple(sources), self.generation)
 
     def with_tail(self, tail: SeenTail) -> "Snapshot":
         """The same with more items in its tail."""
-        return Snapshot((*self.sources[:-1], self.sources[-1].grown(tail)))
+        return Snapshot((*self.sources[:-1], self.sources[-1].grown(tail)), self.generation)
 
 
 def _ids_of(items: Segment | SeenTail, rows: NDArray[np.int64]) -> Ids:
     return items.take(rows) if isinstance(items, SeenTail) else items.ids.take(rows)
 
 
-def snapshot_of(segments: Sequence[Segment], tail: SeenTail, removed: NDArray[np.int64]) -> Snapshot:
+def snapshot_of(segments: Sequence[Segment], tail: SeenTail, removed: NDArray[np.int64], generation: int) -> Snapshot:
     """The state of segments and a tail without the items at removed positions."""
-    return Snapshot((*(Source(segment) for segment in segments), Source(tail))).without(removed)
+    return Snapshot((*(Source(segment) for segment in segments), Source(tail)), generation).without(removed)

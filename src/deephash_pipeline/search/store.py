@@ -8,9 +8,11 @@ at most a file that no one names, which the next writer deletes.
 
 import re
 import sqlite3
+import stat
 import threading
 import uuid
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.common.stores import INDEX_FILE, flush
+from deephash_pipeline.common.stores import INDEX_FILE
 from deephash_pipeline.search.features import NO_FEATURES, FeatureForm
 from deephash_pipeline.search.ledger import Ledger, SegmentEntry
 from deephash_pipeline.search.locking import WriterLock
@@ -60,6 +62,11 @@ def identity_of(folder: Path | None) -> tuple[int, int] | None:
     return None if status is None else (status.st_dev, status.st_ino)
 
 
+def unreadable(error: OSError, folder: Path | None) -> InputError:
+    """What is to be raised where a file of an index cannot be read."""
+    return InputError(f"{error.filename or folder} cannot be read ({error.strerror}); mend that.")
+
+
 class Store:
     """The items of an index.
 
@@ -87,14 +94,14 @@ class Store:
         self.lock = threading.RLock()
         self._writer = WriterLock(folder) if folder is not None and not read_only else None
         try:
-            self.ledger = Ledger(folder / LEDGER if folder is not None else None, read_only)
-            if code_length is not None:
+            path = folder / LEDGER if folder is not None else None
+            if code_length is None:
+                self.ledger = Ledger(path, read_only)
+            else:
                 settings: dict[str, Any] = {"format": FORMAT, "code_length": code_length, "width": form.width}
                 if form.kind != FeatureForm.kind:
                     settings |= {"format": FORMAT_WITH_TYPE, FEATURE_TYPE: form.kind}
-                self.ledger.create({**settings, "next_position": 0, "generation": 0})
-                if folder is not None:
-                    flush(folder)
+                self.ledger = Ledger.create(path, {**settings, "next_position": 0, "generation": 0})
             settings = self.ledger.settings()
             if settings.get("format") not in (FORMAT, FORMAT_WITH_TYPE):
                 raise InputError(
@@ -110,13 +117,14 @@ class Store:
             self._delete_unnamed()
         except sqlite3.Error as error:
             self.close()
+            busy = getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
+            remedy = "wait until that other program is done" if busy else "give the right to write, or copy the index"
             raise InputError(
-                f"{folder} cannot be written ({error}), which SQLite needs for reading too; "
-                "give the right to write, or copy the index."
+                f"{folder} cannot be written ({error}), which SQLite needs for reading too; {remedy}."
             ) from error
         except OSError as error:
             self.close()
-            raise InputError(f"{error.filename or folder} cannot be read ({error.strerror}); mend that.") from error
+            raise unreadable(error, folder) from error
         except BaseException:
             self.close()
             raise
@@ -137,24 +145,36 @@ class Store:
                     self._refresh()
         return self.snapshot
 
-    def merged_by_another(self) -> bool:
-        """Whether another process has merged segments since the present snapshot; `lock` is taken."""
-        return bool(self.ledger.settings()["generation"] != self._generation)
+    def bytes_on_disk(self) -> int:
+        """Size of all files of the folder, also while a writer deletes some."""
+        total = 0
+        for path in () if self.folder is None else self.folder.rglob("*"):
+            with suppress(FileNotFoundError):
+                status = path.stat()
+                total += status.st_size if stat.S_ISREG(status.st_mode) else 0
+        return total
+
+    def merged_since(self, snapshot: Snapshot) -> bool:
+        """Whether segments have been merged since a snapshot, which forgets removed items; `lock` is taken."""
+        return bool(self.ledger.settings()["generation"] != snapshot.generation)
 
     def reload(self) -> None:
         """Go back to what the ledger has, after a change that was broken off."""
         if self.folder is not None:
             self._load()
+            # What cannot be deleted now, the next writer deletes.
+            with suppress(OSError):
+                self._delete_unnamed()
 
     def _load(self) -> None:
         """Read the state from the ledger, and map the segments it names."""
         for attempt in range(ATTEMPTS):
-            self._version = self.ledger.version()
+            version = self.ledger.version()
             with self.ledger.transaction(reading=True):
                 settings = self.ledger.settings()
                 entries = self.ledger.segments()
                 tail = self.ledger.tail_after(-1, self.words, self.form)
-                self._last_change, removed = self.ledger.removed_after(0)
+                last_change, removed = self.ledger.removed_after(0)
             try:
                 self._loaded = {entry.name: self._segment(entry) for entry in entries}
             except FileNotFoundError as error:
@@ -162,27 +182,32 @@ class Store:
                 if attempt == ATTEMPTS - 1 or not self.read_only:
                     raise InputError(f"{error.filename} is missing; restore it from a backup.") from error
                 continue
+            except OSError as error:
+                raise unreadable(error, self.folder) from error
             break
-        self._generation, self.kind = settings["generation"], settings.get("kind")
-        self.next_position = int(settings["next_position"])
+        self.kind, self.next_position = settings.get("kind"), int(settings["next_position"])
         self._tail = Tail(self.words, self.kind, self.form)
         self._tail.append(tail)
-        self.snapshot = snapshot_of(list(self._loaded.values()), self._tail.seen(), removed)
+        self.snapshot = snapshot_of(
+            list(self._loaded.values()), self._tail.seen(), removed, int(settings["generation"])
+        )
+        self._version, self._last_change = version, last_change
 
     def _refresh(self) -> None:
         version = self.ledger.version()
         with self.ledger.transaction(reading=True):
             settings = self.ledger.settings()
-            same = settings["generation"] == self._generation and settings.get("kind") == self.kind
+            same = settings["generation"] == self.snapshot.generation and settings.get("kind") == self.kind
             if same:
                 added = self.ledger.tail_after(self.next_position - 1, self.words, self.form)
-                self._last_change, removed = self.ledger.removed_after(self._last_change)
+                last_change, removed = self.ledger.removed_after(self._last_change)
         if not same:
             self._load()
             return
         self._tail.append(added)
-        self.next_position, self._version = int(settings["next_position"]), version
+        self.next_position = int(settings["next_position"])
         self.snapshot = self.snapshot.with_tail(self._tail.seen()).without(removed)
+        self._version, self._last_change = version, last_change
 
     def _segment(self, entry: SegmentEntry) -> Segment:
         if entry.name in self._loaded:
@@ -221,7 +246,7 @@ class Store:
         self.snapshot = self.snapshot.without(positions)
 
     def compact(self) -> None:
-        """Make one segment of all items; `lock` is taken, and searches go on."""
+        """Make one segment of all items; `lock` is taken, and searches of a snapshot go on."""
         sources = [source for source in self.snapshot.sources if source.items.size]
         if len(sources) > 1 or any(source.removed or isinstance(source.items, SeenTail) for source in sources):
             segment = self._built(sources)
@@ -264,11 +289,10 @@ class Store:
                 self.ledger.clear_tail()
             if source.removed:
                 self.ledger.forget(source.items.positions_of(source.removed_rows()).tolist())
-        self.ledger.set("generation", self._generation + 1)
+        self.ledger.set("generation", self.snapshot.generation + 1)
 
     def _swap(self, old: Sequence[Source], new: Segment | None) -> None:
         """Do in memory what `_replace` has done in the ledger, and delete the files that are not named any more."""
-        self._generation += 1
         gone = {source.items.name for source in old if isinstance(source.items, Segment)}
         segments = [segment for name, segment in self._loaded.items() if name not in gone]
         if new is not None:
@@ -277,7 +301,7 @@ class Store:
         if any(isinstance(source.items, SeenTail) for source in old):
             self._tail = Tail(self.words, self.kind, self.form)
         _, removed = self.ledger.removed_after(0)
-        self.snapshot = snapshot_of(segments, self._tail.seen(), removed)
+        self.snapshot = snapshot_of(segments, self._tail.seen(), removed, self.snapshot.generation + 1)
         self._delete_files(gone)
 
     def _delete_files(self, names: set[str]) -> None:

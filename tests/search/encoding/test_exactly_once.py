@@ -39,9 +39,7 @@ def living_in_group(group):
 def undisturbed(folder, hasher, tmp_path_factory):
     """Codes of the pictures, two images a block, made without a kill; not to be changed."""
     codes = tmp_path_factory.mktemp("codes") / "undisturbed"
-    report = encode_source(
-        hasher, Source(str(folder)), codes, images_per_block=2, workers=EncodingWorkers(2, device="cpu")
-    )
+    report = encode_source(hasher, Source(str(folder)), codes, EncodingWorkers(2, device="cpu"), 2)
     assert (report.blocks, report.images, len(report.broken)) == (20, 38, 2)
     assert {broken.name for broken in report.broken} == BROKEN
     return codes
@@ -140,17 +138,14 @@ def test_a_folder_of_codes_takes_no_other_hasher_and_no_other_images(undisturbed
         (lambda block: block.write_bytes(block.read_bytes()[:-1]), "is damaged"),
         (lambda block: block.write_bytes(block.read_bytes()[:-1] + b"\xff"), "its content is not what was written"),
         (lambda block: block.write_bytes(max(block.parent.glob("codes-*")).read_bytes()), "other images"),
+        (lambda block: os.truncate(block.parent / MANIFEST, 99), f"{MANIFEST} is damaged"),
     ],
 )
-def test_a_file_of_codes_that_is_not_what_was_written_is_refused(damage, message, undisturbed, tmp_path):
+def test_a_file_of_codes_or_a_description_that_is_not_what_was_written_is_refused(
+    damage, message, undisturbed, tmp_path
+):
     for name, content in contents(undisturbed).items():
         (tmp_path / name).write_bytes(content)
     damage(min(tmp_path.glob("codes-*")))
     with pytest.raises(InputError, match=message):
         list(CodeFolder(tmp_path))
-
-
-def test_a_damaged_description_is_refused(undisturbed, tmp_path):
-    (tmp_path / MANIFEST).write_bytes((undisturbed / MANIFEST).read_bytes()[:-9])
-    with pytest.raises(InputError, match=f"{MANIFEST} is damaged"):
-        _ = CodeFolder(tmp_path).encoding

@@ -26,25 +26,19 @@ def test_an_exported_index_is_searched_where_it_is(command, built, photos, postg
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["export", "INDEX", "--to", "redis", "x"], "no engine `redis`: choose postgres or milvus"),
-        (["export", "INDEX", "--to", "milvus", "x", "--hnsw"], "--hnsw is for postgres"),
-        (["export", "NOTHING", "--to", "postgres", "x"], "has no index"),
-        (["export", "INDEX", "--to", "postgres", "postgresql://127.0.0.1:1/x"], "cannot be asked"),
-        (["search", "INDEX", "--id", "x", "--approximate"], "--approximate is for --engine"),
-        (["export", "INDEX", "--to", "milvus", "http://127.0.0.1:1"], "cannot be asked"),
-        (["search", "INDEX", "--id", "x", "--engine", "milvus:http://127.0.0.1:1"], "cannot be asked"),
-        (["search", "INDEX", "--id", "x", "--engine", "milvus:OTHER"], "cannot be asked"),
-        (
-            ["encode", "pretrained:digits-48", "PHOTOS", "-o", "NOTHING", "--engine=ray", "--address=127.0.0.1:1"],
-            "no Ray cluster at 127.0.0.1:1",
-        ),
-        (["search", "NOTHING", "--id", "x", "--engine", "milvus:http://127.0.0.1:1"], "there is no index"),
-        (["search", "INDEX", "--id", "x", "--engine", "redis://somewhere"], "no engine at `redis://somewhere`"),
-        (
-            ["search", "INDEX", "--id", "x", "--engine", "postgresql://u:secret@127.0.0.1:1/x#other"],
-            "table other of 127.0.0.1 cannot be asked",
-        ),
-        (["serve", "INDEX", "NOTHING", "--engine", "milvus:http://127.0.0.1:1"], "--engine is for one INDEX"),
+        ("export INDEX --to redis x", "no engine `redis`: choose postgres or milvus"),
+        ("export INDEX --to milvus x --hnsw", "--hnsw is for postgres"),
+        ("export NOTHING --to postgres x", "has no index"),
+        ("export INDEX --to postgres postgresql://127.0.0.1:1/x", "cannot be asked"),
+        ("search INDEX --id x --approximate", "--approximate is for --engine"),
+        ("export INDEX --to milvus http://127.0.0.1:1", "cannot be asked"),
+        ("search INDEX --id x --engine milvus:http://127.0.0.1:1", "cannot be asked"),
+        ("search INDEX --id x --engine milvus:OTHER", "cannot be asked"),
+        ("encode pretrained:digits-48 PHOTOS -o NOTHING --engine ray --address 127.0.0.1:1", "no Ray cluster at"),
+        ("search NOTHING --id x --engine milvus:http://127.0.0.1:1", "there is no index"),
+        ("search INDEX --id x --engine redis://somewhere", "no engine at `redis://somewhere`"),
+        ("search INDEX --id x --engine postgresql://u:secret@127.0.0.1:1/x#other", "other of 127.0.0.1 cannot be"),
+        ("serve INDEX NOTHING --engine milvus:http://127.0.0.1:1", "--engine is for one INDEX"),
     ],
 )
 def test_bad_input_is_one_line(command, built, photos, tmp_path, arguments, message):
@@ -53,7 +47,7 @@ def test_bad_input_is_one_line(command, built, photos, tmp_path, arguments, mess
         threading.Thread(target=other.serve_forever, daemon=True).start()
         places = {"INDEX": str(built), "PHOTOS": str(photos), "NOTHING": str(tmp_path / "nothing")}
         places["milvus:OTHER"] = f"milvus:http://127.0.0.1:{other.server_address[1]}"
-        result = command(*[places.get(argument, argument) for argument in arguments])
+        result = command(*[places.get(argument, argument) for argument in arguments.split()])
         other.shutdown()
     assert result.exit_code == 1
     assert result.output.startswith("Error: ")

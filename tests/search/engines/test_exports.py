@@ -192,6 +192,12 @@ def test_numbers_are_ids_too(connect):
     some = random_codes(np.random.default_rng(3), 4, 48)
     alike(numbered.search(some, 30), target.search(some, 30))
     assert target.get(-5).code.tolist() == numbered.get(-5).code.tolist()
+    with pytest.raises(InputError, match="has 100 rows of 99 items: export again"):
+        export_index(numbered, target, advance=lambda done: numbered.remove([7]))
+    numbered.remove(list(numbered))
+    assert export_index(numbered, target).deleted == 100
+    numbered.add([7], np.zeros((1, 6), np.uint8))
+    assert export_index(numbered, target).written == 1
 
 
 @pytest.mark.parametrize(

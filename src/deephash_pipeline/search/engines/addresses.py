@@ -15,6 +15,8 @@ MILVUS = "milvus:"
 def default_name(folder: Path) -> str:
     """What the table or collection of an index is called, unless a user says otherwise.
 
+    Folders whose names differ in capitals, signs or letters beyond a to z alone have one name: give another to each.
+
     Example:
         >>> default_name(Path("my/2nd photos.index"))
         'i_2nd_photos_index'

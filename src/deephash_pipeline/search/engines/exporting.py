@@ -56,7 +56,9 @@ def export_index(
     Raises:
         InputError: the target has codes of another kind, cannot be written, or does not answer as the index does.
     """
-    form = About(index.code_length, not len(index) or not index.integer_ids, index.features if vectors else 0)
+    # Ids of an index without items are of no kind.
+    text_ids = not index.integer_ids if len(index) else target.about is None or target.about.text_ids
+    form = About(index.code_length, text_ids, index.features if vectors else 0)
     if target.about is None:
         target.create(form)
     elif any(getattr(target.about, name) != getattr(form, name) for name in ("code_length", "text_ids", "width")):
@@ -86,12 +88,12 @@ def export_index(
     target.describe(
         replace(form, columns=index.columns, values=values, kinds=kinds_of, items=len(ours), last_position=last)
     )
-    return Exported(written, len(surplus), kept, _check(index, target, len(ours), seed))
+    return Exported(written, len(surplus), kept, _check(index, target, seed))
 
 
-def _check(index: HammingIndex, target: ExportedIndex, items: int, seed: int) -> int:
+def _check(index: HammingIndex, target: ExportedIndex, seed: int) -> int:
     """Compare counts, and answers to codes of the index with some bits flipped; return how many were compared."""
-    remedy = "export again while nothing writes the index"
+    items, remedy = len(index), "export again while nothing writes the index"
     if (counted := target.count()) != items:
         raise InputError(f"{target.place} has {counted:,} rows of {items:,} items: {remedy}.")
     if not items:
