@@ -65,7 +65,8 @@ def sections(tables: dict[str, pd.DataFrame]) -> dict[str, str]:
         **shown,
         "verdicts": markdown_table(verdicts),
         "README": "; ".join(
-            f"{row['highest mean'].partition(', 0.')[0]} on {row['benchmark']} (tied: {row['tied with it']})"
+            f"{row['highest mean'].partition(', 0.')[0]} on {row['benchmark']} "
+            f"(of {_compared(numbers[row['benchmark']])} methods; tied: {row['tied with it']})"
             for row in at_length
         )
         + ".",
@@ -78,6 +79,12 @@ def _marked(table: pd.DataFrame, columns: dict[str, tuple[str, int]]) -> str:
         {"method": method} | {heading: cell_text(cells.loc[(method, *cell)]) for heading, cell in columns.items()}
         for method in table["method"].unique()
     )
+
+
+def _compared(table: pd.DataFrame) -> int:
+    """Count the methods that the table in README.md could name: those with several seeds."""
+    shown = (table["protocol"] == "paper") & (table["code_length"] == SHOWN_AT)
+    return int((shown & (table["seeds"] > 1)).sum())
 
 
 def _verdicts(benchmark: str, table: pd.DataFrame) -> list[dict[str, str]]:
