@@ -12,6 +12,7 @@ from benchmarks.studies.verdicts import by_own_variances, by_pooled_variance, by
 from deephash_pipeline.tuning.significance import compare_with_best
 
 DRAWS = 4000
+ON_Z = ["LSH", "ITQ", "BRE", "MLH", "KSH"]
 
 
 @pytest.mark.parametrize("name", verdicts.CELLS)
@@ -66,6 +67,27 @@ def test_page_and_readme_mark_and_say_what_the_stored_tables_carry(tables):
     for name, content in fair_comparison.sections(tables).items():
         text = readme if name == "README" else page
         assert replaced_between_markers(text, f"fair_comparison {name}", content) == text
+
+
+def test_figures_in_sentences_beside_the_tables_are_those_of_stored_tables(tables):
+    def at_48_bits(name, protocol):
+        rows = tables[name].astype({"mean": float}).set_index("method")
+        return rows[(rows["protocol"] == protocol) & (rows["code_length"] == "48")]
+
+    trained, unseen = at_48_bits("MNIST", "held_out").drop(ON_Z), at_48_bits("digits", "unseen")
+    deep = unseen.drop(ON_Z)
+    several, worse = deep["verdict"].count(), (deep["verdict"] == "worse").sum()
+    assert deep["mean"].max() < unseen.loc[["ITQ", "BRE", "LSH"], "mean"].min()
+    stored = fair_comparison.PAGE.parent / "paper" / "map_of_all_methods.csv"
+    paper = pd.read_csv(stored, index_col=[0, 1, 2])["measured"]
+    page = fair_comparison.PAGE.read_text(encoding="utf-8")
+    for sentence in (
+        f"all trained networks lie within {np.ptp(trained['mean']):.4f} held out",
+        f"DeepHash has {paper['MNIST', 'DeepHash (fine-tuning)', 48]} at 48 bits",
+        f"it has {paper['CIFAR10', 'DeepHash (fine-tuning, faithful)', 48]}]",
+        f"of the {several} with several seeds {worse} are shown to be worse than ITQ",
+    ):
+        assert sentence.replace(" 0.", " .") in page
 
 
 def test_no_sentence_beside_the_tables_gives_a_verdict_of_its_own():
