@@ -107,8 +107,8 @@ def _measure(settings: Settings) -> Results:
     seeds, number = settings["seeds"], settings["draws"]
     errors = []
     published = {name: published_deviations(*cell[:3]) for name, cell in CELLS.items()}
-    equal = {f"one for all {methods} methods": np.ones(methods) for methods in (5, 14, 21, 31)}
-    for name, deviations in (published | equal).items():
+    equal = [("one for all", np.ones(methods)) for methods in (5, 14, 31)]
+    for name, deviations in [*published.items(), *equal]:
         cells: dict[str, Callable[[], float] | None] = {
             "bootstrap over queries, Holm": None,
             "Tukey, pooled variance": functools.partial(family_wise_error, by_pooled_variance, deviations, seeds),
