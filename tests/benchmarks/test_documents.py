@@ -18,8 +18,7 @@ DOCUMENT = f"# Title\n\n{BEGIN}\nold\n{END}\n\n<!-- b: begin -->\nstays\n<!-- b:
 
 @pytest.mark.parametrize("benchmark", [*TIMINGS, *STUDIES], ids=lambda benchmark: benchmark.name)
 def test_the_document_shows_the_stored_results(benchmark):
-    text = benchmark.document.read_text(encoding="utf-8")
-    results = benchmark.read()
+    text, results = benchmark.document.read_text(encoding="utf-8"), benchmark.read()
     assert benchmark.shown_in(text, results) == text
     sections = benchmark.sections(results)
     # Besides the run, at least one table is shown, and no marker is of a table that is no longer measured.
