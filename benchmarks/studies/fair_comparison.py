@@ -53,11 +53,8 @@ def sections(tables: dict[str, pd.DataFrame]) -> dict[str, str]:
         columns = ("code_length", "mean", "standard_deviation", "seeds")
         numbers[name] = table.assign(**{column: pd.to_numeric(table[column]) for column in columns})
     verdicts = [row for name, table in numbers.items() for row in _verdicts(name, table)]
-    at_length = [
-        row
-        for row in verdicts
-        if (row["bits"], row["database"]) == (str(SHOWN_AT), PROTOCOLS["paper"]) and row["benchmark"] != "digits"
-    ]
+    of_column = {row["benchmark, database, bits"]: row for row in verdicts}
+    at_length = {name: of_column[f"{name}, {PROTOCOLS['paper']}, {SHOWN_AT}"] for name in tables if name != "digits"}
     shown = {}
     for name, table in numbers.items():
         shown[name] = _marked(table, {text: (key, SHOWN_AT) for key, text in PROTOCOLS.items()})
@@ -65,8 +62,9 @@ def sections(tables: dict[str, pd.DataFrame]) -> dict[str, str]:
         **shown,
         "verdicts": markdown_table(verdicts),
         "README": "; ".join(
-            f"{row['highest mean'].partition(', 0.')[0]} on {row['benchmark']} (tied: {row['tied with it']})"
-            for row in at_length
+            f"{row['highest mean'].partition(', 0.')[0]} on {name} "
+            f"(of {_compared(numbers[name])} methods; tied: {row['tied with it']})"
+            for name, row in at_length.items()
         )
         + ".",
     }
@@ -80,19 +78,23 @@ def _marked(table: pd.DataFrame, columns: dict[str, tuple[str, int]]) -> str:
     )
 
 
+def _compared(table: pd.DataFrame) -> int:
+    """Count the methods that the table in README.md could name: those with several seeds."""
+    shown = (table["protocol"] == "paper") & (table["code_length"] == SHOWN_AT)
+    return int((shown & (table["seeds"] > 1)).sum())
+
+
 def _verdicts(benchmark: str, table: pd.DataFrame) -> list[dict[str, str]]:
     rows = []
     for (protocol, bits), own in table.groupby(["protocol", "code_length"], sort=False):
         best, tied = own[own["verdict"] == "best"].iloc[0], own[own["verdict"] == "tied"]["method"].tolist()
         rows.append(
             {
-                "benchmark": benchmark,
-                "database": PROTOCOLS[str(protocol)],
-                "bits": str(bits),
+                "benchmark, database, bits": f"{benchmark}, {PROTOCOLS[str(protocol)]}, {bits}",
                 "highest mean": f"{best['method']}, {best['mean']:.4f} ± {best['standard_deviation']:.4f}",
                 "tied with it": f"{len(tied)} methods" if len(tied) > NAMED else ", ".join(tied) or "\N{EN DASH}",
                 "worse": str((own["verdict"] == "worse").sum()),
-                "one seed, no verdict": str((own["seeds"] == 1).sum()),
+                "no verdict": str((own["seeds"] == 1).sum()),
             }
         )
     return rows

@@ -5,29 +5,20 @@ import re
 
 import pytest
 
-from benchmarks import documents
+from benchmarks import documents, evaluation, large_database, loss, search, training_loop
 from benchmarks.documents import Benchmark, replaced_between_markers
-from benchmarks.evaluation import EVALUATION
-from benchmarks.large_database import LARGE_DATABASE
-from benchmarks.loss import LOSS
-from benchmarks.search import SEARCH
-from benchmarks.studies.embeddings import EMBEDDINGS
-from benchmarks.studies.large_batch import LARGE_BATCH
-from benchmarks.studies.reranking import RERANKING
-from benchmarks.studies.service import SERVICE
-from benchmarks.studies.verdicts import VERDICTS
-from benchmarks.training_loop import TRAINING_LOOP
+from benchmarks.studies import embeddings, large_batch, reranking, service, verdicts
 from deephash_pipeline.common.errors import InputError
 
-TIMINGS = (EVALUATION, LARGE_DATABASE, LOSS, SEARCH, TRAINING_LOOP)
-STUDIES = (EMBEDDINGS, LARGE_BATCH, RERANKING, SERVICE, VERDICTS)
-DOCUMENT = "# Title\n\n<!-- a: begin -->\nold\n<!-- a: end -->\n\n<!-- b: begin -->\nstays\n<!-- b: end -->\n"
+TIMINGS = (evaluation.EVALUATION, large_database.LARGE_DATABASE, loss.LOSS, search.SEARCH, training_loop.TRAINING_LOOP)
+STUDIES = (embeddings.EMBEDDINGS, large_batch.LARGE_BATCH, reranking.RERANKING, service.SERVICE, verdicts.VERDICTS)
+BEGIN, END = "<!-- a: begin -->", "<!-- a: end -->"
+DOCUMENT = f"# Title\n\n{BEGIN}\nold\n{END}\n\n<!-- b: begin -->\nstays\n<!-- b: end -->\n"
 
 
 @pytest.mark.parametrize("benchmark", [*TIMINGS, *STUDIES], ids=lambda benchmark: benchmark.name)
 def test_the_document_shows_the_stored_results(benchmark):
-    text = benchmark.document.read_text(encoding="utf-8")
-    results = benchmark.read()
+    text, results = benchmark.document.read_text(encoding="utf-8"), benchmark.read()
     assert benchmark.shown_in(text, results) == text
     sections = benchmark.sections(results)
     # Besides the run, at least one table is shown, and no marker is of a table that is no longer measured.
@@ -43,16 +34,7 @@ def test_only_what_is_between_the_markers_changes():
     assert replaced_between_markers(replaced, "a", "new") == replaced
 
 
-@pytest.mark.parametrize(
-    "document",
-    [
-        "nothing",
-        "<!-- a: begin -->",
-        "<!-- a: end --> <!-- a: begin -->",
-        DOCUMENT + "<!-- a: end -->",
-        "<!-- a: begin -->" + DOCUMENT,
-    ],
-)
+@pytest.mark.parametrize("document", ["nothing", BEGIN, END + BEGIN, DOCUMENT + END, BEGIN + DOCUMENT])
 def test_a_document_without_its_two_markers_is_refused(document):
     with pytest.raises(InputError, match="must contain <!-- a: begin -->"):
         replaced_between_markers(document, "a", "new")
@@ -80,14 +62,8 @@ def benchmark_of(tmp_path, monkeypatch):
     (tmp_path / "page.md").write_text("\n".join(markers))
 
     def make(measure):
-        return Benchmark(
-            "some",
-            measure,
-            settings={"rounds": 5, "fast": False, "sizes": (1, 2)},
-            quick={"rounds": 1},
-            distributions=("numpy",),
-            document=tmp_path / "page.md",
-        )
+        settings, page = {"rounds": 5, "fast": False, "sizes": (1, 2)}, tmp_path / "page.md"
+        return Benchmark("some", measure, settings, quick={"rounds": 1}, distributions=("numpy",), document=page)
 
     return make
 

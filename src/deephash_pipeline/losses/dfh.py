@@ -23,11 +23,11 @@ class DFH(SampleCodesLoss):
     With log-odds theta = u_i . u_j / 2 a pair costs log(1 + exp(m - theta)) if it is similar, log(1 + exp(m + theta))
     if not, and a sample eta times the mean over bits of (b - u)^2, where b = sgn(mu C y + u) for its labels y. The
     centres are C = sgn(V), V found by 200 steps of descent from its last value on the means of (V y - b)^2, of
-    (V'V - K (2 I - 1))^2 and of (V - sgn V)^2, in steps of min(0.03, C / (8 K)) for C classes, 0.03 in the code that
-    this follows. The authors do so after every batch, from that batch, and compare a
-    batch with the last u of all training images; here B and V follow before each epoch from all images, and pairs are
-    those of a batch. Metrics: those of `code_metrics` for u, and ``code_agreement``, the share of its signs that are
-    the bits of B. Of an image with several labels C y is the sum of their centres.
+    (V'V - K (2 I - 1))^2 and of (V - sgn V)^2, in steps of min(0.03, C / (8 K)) for C classes, 0.03 in the authors'
+    code. The authors do so after every batch, from that batch, and compare a batch with the last u of all training
+    images; here B and V follow before each epoch from all images, and pairs are those of a batch. Metrics: those
+    of `code_metrics` for u, and ``code_agreement``, the share of its signs that are the bits of B. Of an image with
+    several labels C y is the sum of their centres.
 
     Args:
         code_length: bits.

@@ -18,7 +18,8 @@ class DSDH(SampleCodesLoss):
 
     The default weights are those of a re-implementation for CIFAR-10 (TreezzZ/DSDH_PyTorch), whose last term is a mean
     over bits: here, where it is a sum, the same weight is heavier by the code length. The authors' code has eta 55 and
-    ridge 0.1, and solves B in each batch from 55 U + Y W'.
+    ridge 0.1, and solves B in each batch from 55 U + Y W'. Its pairs are a sum over n training images, here a mean, so
+    that its numbers are eta = 55 / n, mu = 1 / n and nu = 0.1 / n: docs/results/field.md has both.
 
     Args:
         code_length: bits.
