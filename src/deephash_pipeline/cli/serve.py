@@ -2,6 +2,7 @@
 
 import logging
 import socket
+import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -147,7 +148,7 @@ def _watched(index: ImageIndex, paths: Sequence[str]) -> Iterator[None]:
                 counts = (report.added, len(report.changed), report.renamed, report.removed)
                 line = "{} added, {} changed, {} renamed, {} removed".format(*counts) if any(counts) else ""
                 print_left_out(report.skipped)
-            except (InputError, OSError) as error:
+            except (InputError, OSError, sqlite3.Error) as error:
                 line = f"not brought to the state of {', '.join(paths)}: {error}"
             if line and (line != said or not line.startswith("not ")):
                 click.echo(line, err=True)

@@ -60,30 +60,20 @@ class Killed(BaseException):
     """Stands for SIGKILL: nothing in the engine may catch it."""
 
 
-class KilledAfterSaving(CheckpointFolder):
-    """A folder after whose n-th save of this process the process ends."""
+class AfterSaving(CheckpointFolder):
+    """A folder of which a copy is kept after every save, or after whose n-th save of this process the process ends."""
 
-    def __init__(self, folder, saves):
+    def __init__(self, folder, copies=None, saves=0):
         super().__init__(folder, 0)
-        self.saves = saves
+        self.copies, self.saves = copies, saves
 
     def save(self, state):
         super().save(state)
         self.saves -= 1
+        if self.copies:
+            shutil.copytree(self.folder, self.copies / f"{len(list(self.copies.glob('*'))):04d}")
         if not self.saves:
             raise Killed
-
-
-class CopiedAfterSaving(CheckpointFolder):
-    """A folder of which a copy is kept after every save."""
-
-    def __init__(self, folder, copies):
-        super().__init__(folder, 0)
-        self.copies = copies
-
-    def save(self, state):
-        super().save(state)
-        shutil.copytree(self.folder, self.copies / f"{len(list(self.copies.glob('*'))):04d}")
 
 
 def fine_tune(checkpoints=None, objective=None, network=None, configuration=None, seed=7, data=None, **changes):

@@ -16,9 +16,8 @@ from deephash_pipeline.networks import (
 )
 from deephash_pipeline.training import CheckpointFolder, TrainingDiverged
 from tests.training.resuming.small_fine_tuning import (
-    CopiedAfterSaving,
+    AfterSaving,
     Killed,
-    KilledAfterSaving,
     exactly,
     fine_tune,
     hash_network,
@@ -81,7 +80,7 @@ def test_a_training_killed_after_any_step_ends_bit_for_bit_as_if_it_had_not_been
     network, loss, changes = (*RIVALS[case], {}) if isinstance(case, str) else (hash_network, lambda: None, case)
     copies = tmp_path / "copies"
     weights, history = fine_tune(network=network(), objective=loss(), **changes)
-    whole = fine_tune(CopiedAfterSaving(tmp_path / "whole", copies), loss(), network(), **changes)
+    whole = fine_tune(AfterSaving(tmp_path / "whole", copies), loss(), network(), **changes)
     assert whole == (weights, history)
     folders = sorted(copies.iterdir())
     assert len(folders) == len(history) * STEPS_PER_EPOCH + 1
@@ -102,7 +101,7 @@ def test_a_training_killed_again_and_again_ends_bit_for_bit_as_if_it_had_not_bee
     kills = 0
     while True:
         try:
-            result = fine_tune(KilledAfterSaving(tmp_path, saves=1 + kills % 2))
+            result = fine_tune(AfterSaving(tmp_path, saves=1 + kills % 2))
             break
         except Killed:
             kills += 1
@@ -140,7 +139,7 @@ def diverge(checkpoints):
 def test_a_training_that_diverges_does_so_after_a_kill_with_the_same_last_good_weights(tmp_path):
     weights, message, bias = diverge(None)
     copies = tmp_path / "copies"
-    assert diverge(CopiedAfterSaving(tmp_path / "whole", copies)) == (weights, message, bias)
+    assert diverge(AfterSaving(tmp_path / "whole", copies)) == (weights, message, bias)
     for folder in sorted(copies.iterdir())[-5:]:
         assert stored(folder)["progress"]["epoch"] > 1
         assert diverge(CheckpointFolder(folder, 30)) == (weights, message, bias)
@@ -166,7 +165,7 @@ def test_a_finished_training_gives_its_result_again_without_a_step(tmp_path, cap
 
 def test_a_training_whose_steps_are_done_is_finished_only_after_what_follows_the_last(tmp_path):
     with pytest.raises(Killed):
-        fine_tune(KilledAfterSaving(tmp_path, saves=9))
+        fine_tune(AfterSaving(tmp_path, saves=9))
     progress = stored(tmp_path)["progress"]
     assert (progress["steps"], progress["finished"], len(progress["history"])) == (9, False, 2)
     assert fine_tune(CheckpointFolder(tmp_path, 30), NeverAsked()) == uninterrupted()

@@ -12,8 +12,8 @@ from deephash_pipeline.training.resuming import continuation
 from tests.training.resuming.small_fine_tuning import (
     CPU,
     STATISTICS,
+    AfterSaving,
     Killed,
-    KilledAfterSaving,
     fine_tune,
     hash_network,
     images,
@@ -62,7 +62,7 @@ def changed(change):
 @pytest.mark.parametrize(("change", "name"), CHANGES)
 def test_an_unfinished_training_of_another_configuration_is_refused_by_name_and_kept(tmp_path, change, name):
     with pytest.raises(Killed):
-        fine_tune(KilledAfterSaving(tmp_path, saves=4), **changed({}))
+        fine_tune(AfterSaving(tmp_path, saves=4), **changed({}))
     before = {path: path.read_bytes() for path in tmp_path.iterdir()}
     with pytest.raises(InputError, match="delete the folder to start over") as caught:
         fine_tune(CheckpointFolder(tmp_path, 0), **changed(change))
@@ -85,7 +85,7 @@ def test_a_finished_training_of_another_configuration_starts_anew_and_says_so(tm
 
 def test_a_refusal_gives_both_values_or_says_which_is_lacking(tmp_path):
     with pytest.raises(Killed):
-        fine_tune(KilledAfterSaving(tmp_path, saves=1))
+        fine_tune(AfterSaving(tmp_path, saves=1))
     with pytest.raises(InputError, match=r"`training.learning_rate` 0.05 instead of 0.04"):
         fine_tune(CheckpointFolder(tmp_path, 0), learning_rate=0.04)
     with pytest.raises(InputError, match=r"`loss.sharpness` not given instead of None"):
@@ -99,7 +99,7 @@ def test_a_training_of_automatic_precision_goes_on_in_the_one_it_began_in(tmp_pa
     configuration = {"training.precision": "auto"}
     processor_of("bfloat16")
     with pytest.raises(Killed):
-        fine_tune(KilledAfterSaving(tmp_path, saves=4), precision="auto", configuration=configuration)
+        fine_tune(AfterSaving(tmp_path, saves=4), precision="auto", configuration=configuration)
     processor_of("float32")
     with pytest.raises(InputError, match=r"`training.precision` bfloat16 instead of float32"):
         fine_tune(CheckpointFolder(tmp_path, 0), precision="auto", configuration=configuration)
