@@ -64,7 +64,7 @@ class HasherDescription(BaseModel):
         """Say which images it knows, for it tells others apart badly."""
         channels, height, width = self.image_shape
         count = "images" if self.training_images is None else f"{self.training_images:,} images"
-        classes = f" in {len(self.class_names)} classes" if self.class_names else ""
+        classes = f" in {len(self.class_names)} classes" if len(self.class_names) > 1 else ""
         pixels = f"{width} x {height} pixels in {'grey' if channels == 1 else 'colour'}"
         return f"{count} of {self.benchmark}{classes}, {pixels}, seed {self.seed}"
 
