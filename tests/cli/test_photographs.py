@@ -108,13 +108,17 @@ def test_pictures_without_a_label_are_learned_from_beside_those_with_one(command
     assert "fitted on 140 of its images" in result.output
 
 
-def test_a_search_is_brought_into_the_order_of_the_features(command, colours, extractor):
+def test_a_search_is_in_the_order_of_the_features_or_needs_no_pytorch(command, colours, extractor, monkeypatch):
     build(command, colours)
     names = sorted(str(path) for path in colours.rglob("*.png"))
     z = extractor.features(names)
     found = command("search", colours.parent / "x.index", names[3], "-k", 5, "--rescore", "--json")
     expected = [names[row] for row in np.argsort(-(z @ z[3]))[:5]]
     assert [os.path.realpath(row["path"]) for row in json.loads(found.output)] == list(map(os.path.realpath, expected))
+    command("index", "refit", colours.parent / "x.index", "--method", "itq")
+    monkeypatch.setattr(ImageHasher, "load", None)
+    (nearest,) = json.loads(command("search", colours.parent / "x.index", names[3], "-k", 1, "--json").stdout)
+    assert nearest["distance"] <= 1
 
 
 def test_pictures_that_are_added_have_features_too(command, colours):

@@ -12,8 +12,7 @@ from typing import Any
 
 import click
 
-from deephash_pipeline.cli.options import FOLDER, device_option, print_left_out
-from deephash_pipeline.cli.search import print_columns
+from deephash_pipeline.cli.options import FOLDER, device_option, print_columns, print_left_out
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.stores import write_whole
 from deephash_pipeline.deephash import FeatureExtractor

@@ -20,7 +20,7 @@ COMMANDS = {
     "hasher": "project.hasher",
     "status": "provenance.status",
     "encode": "encode.encode",
-    "index": "search.index",
+    "index": "index.index",
     "search": "search.search",
     "duplicates": "duplicates.duplicates",
     "pairs": "pairs.pairs",

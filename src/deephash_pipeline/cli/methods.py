@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import click
 
-from deephash_pipeline.cli.search import print_columns
+from deephash_pipeline.cli.options import print_columns
 from deephash_pipeline.hashing import HASH_FUNCTIONS
 from deephash_pipeline.losses import LOSSES
 from deephash_pipeline.pipelines.grid import CLASSIFIER_BASELINE, METHODS, PRE_TRAINING

@@ -1,10 +1,11 @@
 """What several commands have: arguments, options, the index that they name, and images that are left out."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
+from rich.cells import cell_len
 
 from deephash_pipeline.cli.vectors import open_vector_index
 from deephash_pipeline.common.errors import InputError
@@ -18,6 +19,7 @@ HASHER_MARK = b"deephash_pipeline.hasher"
 FOLDER = click.Path(path_type=Path)
 device_option = click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda or cuda:N.")
 engine_option = click.option("--engine", help="Search codes in another engine: postgresql://... or milvus:http://...")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 approximate_option = click.option(
     "--approximate", is_flag=True, help="Use PostgreSQL's HNSW index, which misses some of the nearest."
 )
@@ -63,3 +65,11 @@ def print_left_out(broken: Iterable[Any]) -> None:
     """Name images that are left out, a line each, and why."""
     for image in broken:
         click.echo(f"left out: {image.name}: {image.reason}", err=True)
+
+
+def print_columns(rows: Sequence[Sequence[str]]) -> None:
+    """Print rows in columns of which nothing is cut or wrapped, in a pipe as in a terminal."""
+    widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = (cell + " " * (width - cell_len(cell)) for cell, width in zip(row, widths, strict=True))
+        click.echo("  ".join(cells).rstrip())
