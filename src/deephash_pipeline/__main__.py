@@ -12,8 +12,8 @@ from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.extras import missing
 from deephash_pipeline.common.project_folder import project_root, template
 
-WITHOUT_KEDRO = {"duplicates": "duplicates", "index": "search", "pairs": "pairs", "search": "search", "serve": "serve"}
-"""Modules of the commands that work on folders and files alone, not in a project."""
+WITHOUT_KEDRO = ("duplicates", "index", "pairs", "search", "serve")
+"""Commands that work on folders and files alone, not in a project; each is in the module of its name."""
 
 
 def main() -> None:
@@ -57,7 +57,7 @@ def run_with_kedro(name: str, given: Sequence[str]) -> None:
 
 def run_alone(name: str, arguments: Sequence[str]) -> None:
     """Run a command of `WITHOUT_KEDRO`."""
-    command = getattr(import_module(f"deephash_pipeline.cli.{WITHOUT_KEDRO[name]}"), name)
+    command = getattr(import_module(f"deephash_pipeline.cli.{name}"), name)
     command(arguments, prog_name=f"deephash-pipeline {name}", help_option_names=["-h", "--help"])
 
 
