@@ -1,6 +1,5 @@
 """Items that are found by their codes, with what makes the codes: what indexes of images and of vectors share."""
 
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,20 +12,8 @@ from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.search.answers import Answers, ItemId
 from deephash_pipeline.search.filters import Where
 from deephash_pipeline.search.index import HammingIndex
-from deephash_pipeline.search.replacing import former_place
 from deephash_pipeline.search.searchable import Closing, Searchable
 from deephash_pipeline.search.texts import Texts, label_names, unknown
-
-LOOKS, SECONDS_BETWEEN_LOOKS = 50, 0.02
-
-
-def await_exchange(folder: Path) -> None:
-    """Wait while another index takes the place of the one in a folder: between two renamings there is none."""
-    place = folder.resolve()
-    for _ in range(LOOKS):
-        if place.exists() or not former_place(place).is_dir():
-            return
-        time.sleep(SECONDS_BETWEEN_LOOKS)
 
 
 class CodedItems(Closing, ABC):
@@ -129,7 +116,7 @@ class CodedItems(Closing, ABC):
         kinds = index.kinds("label") if isinstance(index, HammingIndex) else ["text"]
         values: list[Any] = [label] if "text" in kinds else []
         if "numbers" in kinds:
-            every = index.values("label", most=len(index) + 10**9)
+            every = index.values("label", most=10**9)
             values += [value for value in every if not isinstance(value, str) and str(value) == label]
         anything = np.zeros((1, -(-index.code_length // 8)), dtype=np.uint8)
         return values if values and index.search(anything, 1, {"label": values}).ids.size else []

@@ -2,6 +2,7 @@
 
 import os
 import re
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -16,6 +17,7 @@ HASHER = "hasher.safetensors"
 ONNX_HASHER = "hasher.onnx"
 HASH_FUNCTION = "hash_function.safetensors"
 PICTURES = "pictures"
+LOOKS, SECONDS_BETWEEN_LOOKS = 50, 0.02
 PICTURE = re.compile(rf"{PICTURES}/[0-9a-f]{{32}}\.png")
 OWN_FILE = re.compile(
     rf"{re.escape(LEDGER)}({re.escape(UNFINISHED)})?(-wal|-shm|-journal)?|{re.escape(LOCK)}|"
@@ -70,13 +72,18 @@ def replacing_index(folder: Path) -> Iterator[Path]:
 
 
 def refuse_exchanged(path: Path) -> None:
-    """Refuse to make an index where one was being exchanged.
+    """Wait while another index takes a place, for between two renamings there is none; refuse if it never does.
 
     Raises:
         InputError: there is none, but that which was there before.
     """
-    if not path.exists() and (former := former_place(path)).is_dir():
-        raise InputError(f"{path} was being replaced when that was broken off: `mv {former} {path}` brings it back")
+    place = path.resolve()
+    former = former_place(place)
+    for _ in range(LOOKS):
+        if place.exists() or not former.is_dir():
+            return
+        time.sleep(SECONDS_BETWEEN_LOOKS)
+    raise InputError(f"{path} was being replaced when that was broken off: `mv {former} {place}` brings it back")
 
 
 def own_files(folder: Path) -> Iterator[Path]:

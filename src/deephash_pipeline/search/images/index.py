@@ -15,7 +15,7 @@ from deephash_pipeline.hashers.base import EncodedPixels
 from deephash_pipeline.images.batches import Images
 from deephash_pipeline.provenance import content_digest
 from deephash_pipeline.search import Answers, ByFeatures, HammingIndex, RangeAnswers, Searchable
-from deephash_pipeline.search.coded import CodedItems, await_exchange
+from deephash_pipeline.search.coded import CodedItems
 from deephash_pipeline.search.filters import Where
 from deephash_pipeline.search.images.changes import DIGEST, STAMP, compared
 from deephash_pipeline.search.images.listing import ListedImage
@@ -108,9 +108,8 @@ class ImageIndex(CodedItems):
             InputError: there is no index, it is damaged, or, unless read_only, another process writes.
         """
         path = Path(folder)
-        await_exchange(path)
+        refuse_exchanged(path)
         if not path.is_dir():
-            refuse_exchanged(path)
             raise InputError(f"there is no index {path}: make it by `deephash-pipeline index build {path} PATHS`")
         index = HammingIndex.open(path, read_only) if engine is None else engine
         try:
@@ -141,7 +140,6 @@ class ImageIndex(CodedItems):
             InputError: the one that is there was made with another hasher; see also `create` and `open`.
         """
         path = Path(folder)
-        await_exchange(path)
         refuse_exchanged(path)
         if not (path / HASHER).exists():
             # One that was killed between index and hasher has no item.

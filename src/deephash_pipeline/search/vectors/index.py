@@ -15,10 +15,10 @@ from deephash_pipeline.provenance import content_digest
 from deephash_pipeline.retrieval import pack_bits
 from deephash_pipeline.retrieval.codes import check_count
 from deephash_pipeline.search.answers import Answers, GivenIds, ItemId
-from deephash_pipeline.search.coded import CodedItems, await_exchange
+from deephash_pipeline.search.coded import CodedItems
 from deephash_pipeline.search.filters import Where
 from deephash_pipeline.search.index import HammingIndex
-from deephash_pipeline.search.replacing import HASH_FUNCTION, holds_vectors
+from deephash_pipeline.search.replacing import HASH_FUNCTION, holds_vectors, refuse_exchanged
 from deephash_pipeline.search.reranking import ByFeatures
 from deephash_pipeline.search.texts import label_names
 from deephash_pipeline.search.vectors.building import BuildSettings, Rescore, build_index, unit_rows
@@ -112,7 +112,7 @@ class VectorIndex(CodedItems):
             InputError: there is none, it is damaged, or, unless read_only, another process writes.
         """
         path = Path(folder)
-        await_exchange(path)
+        refuse_exchanged(path)
         if not holds_vectors(path):
             raise InputError(f"{path} is no index of vectors: make one by `index build {path} --vectors ...`")
         encoder, description = load_hash_function(path)
