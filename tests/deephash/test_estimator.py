@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 from deephash_pipeline import DeepHash, ImageHasher
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.deephash import FineTuningParameters, HashLayerInitParameters
-from deephash_pipeline.deephash.estimator import usual_network
+from deephash_pipeline.deephash.estimator import FINE_TUNING, usual_network
 from deephash_pipeline.deephash.features import FeatureExtractor
 from deephash_pipeline.retrieval import chance_level, count_distances, mean_average_precision
 from deephash_pipeline.training import TrainingParameters
@@ -76,7 +76,10 @@ def test_before_it_is_fitted_it_says_so():
     [
         ({}, IMAGES[:100], DIGITS.target[:99], "100 images but 99 labels"),
         ({}, IMAGES[:100], np.zeros(100, int), "labels of at least two"),
-        ({}, IMAGES[:10], DIGITS.target[:10], "set `batch_size` to at most 10"),
+        ({"fine_tuning": FINE_TUNING}, IMAGES[:99], DIGITS.target[:99], "^fine_tuning: 93 training images are fewer"),
+        ({"pretraining": {}}, IMAGES, DIGITS.target, "pass pretraining as PreTrainingParameters, not dict"),
+        ({"random_state": -1}, IMAGES, DIGITS.target, "random_state: "),
+        ({}, IMAGES[:2], [[1], [1, 2]], "labels are of several lengths"),
         ({}, [], [], "labels of at least two"),
         ({}, IMAGES[:3], ["a", None, "b"], "labels are missing"),
         ({}, IMAGES[:3], np.array(["a", 1, "b"], object), "labels are of several kinds"),

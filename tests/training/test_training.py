@@ -130,6 +130,18 @@ def test_a_diverged_loss_stops_training_and_the_last_good_weights_are_kept(value
     assert torch.equal(module.weight, one_epoch.weight)
 
 
+def test_weights_that_the_last_step_of_an_epoch_made_infinite_are_not_good():
+    class Steep(nn.Module):
+        def forward(self, outputs, labels):
+            return CrossEntropy()(outputs, labels) + 1e38 * (outputs - outputs.detach()).sum()
+
+    x, labels = blobs(16)
+    module = linear()
+    with pytest.raises(TrainingDiverged, match="test: weights became infinite in epoch 1: lower `learning_rate`"):
+        train(module, Steep(), labelled(x, labels), parameters(learning_rate=1e3), TrainingRun("test", 1))
+    assert torch.equal(module.weight, linear().weight)
+
+
 def losses_to_rates(losses, **changes):
     settings = parameters(**changes)
     optimizer = torch.optim.SGD([nn.Parameter(torch.zeros(1))], lr=settings.learning_rate)

@@ -2,6 +2,7 @@
 
 import os
 import signal
+from dataclasses import replace
 
 import numpy as np
 import optuna
@@ -198,6 +199,14 @@ def test_a_trial_after_the_median_of_earlier_ones_is_stopped_early():
     hasty = job(TUNING.model_copy(update={"epochs_before_pruning": 0.0}))
     assert run_trial(hasty, values, earlier).state == "pruned"
     assert run_trial(hasty, values, []).state == "complete"
+
+
+def test_the_trials_of_a_frozen_trunk_are_judged_by_images_and_leave_its_z_to_train_on():
+    frozen = DPSH.model_copy(update={"frozen_trunk": True})
+    values = {name: bounds.low for name, bounds in search_space(frozen, TUNING).items()}
+    with_z = job(method=frozen)
+    with_z = replace(with_z, start=with_z.start._replace(z=np.ones((len(IMAGES), 500), np.float32)))
+    assert list(run_trial(with_z, values, []).scores) == [1, 2]
 
 
 def test_a_trial_whose_loss_is_not_finite_has_failed_and_counts():

@@ -34,6 +34,7 @@ from deephash_pipeline.networks import NETWORKS, HashLayerParameters, usual_inpu
 from deephash_pipeline.retrieval import chance_level, count_distances, mean_average_precision, pack_bits
 from deephash_pipeline.retrieval.codes import check_code_length
 from deephash_pipeline.training import CheckpointFolder, TrainingParameters
+from deephash_pipeline.training.sampling import steps_per_epoch
 
 logger = logging.getLogger(__name__)
 
@@ -140,33 +141,52 @@ class DeepHash(BaseEstimator, ImageHasher):  # type: ignore[misc]
         try:
             experiment = Experiment.model_validate({"benchmark": "images", "network": network, **settings})
         except ValidationError as error:
-            raise InputError(f"DeepHash: {faults_in_one_line(error)}") from error
+            raise InputError(f"DeepHash: {faults_in_one_line(error).replace('seed:', 'random_state:')}") from error
         check_code_length(self.code_length)
         training_set, held_out = self._training_set(images, labels, experiment)
         cell = Cell(method="deephash", code_length=self.code_length)
+        pretraining, hash_layer_init, fine_tuning = self._stages(len(training_set.labels), experiment.trunk.frozen)
 
         def checkpoints(stage: str) -> CheckpointFolder | None:
             return None if self.checkpoints is None else CheckpointFolder(Path(self.checkpoints) / stage, 30)
 
         nothing = LabelledImages(training_set.images[:0], training_set.labels[:0])
         classifier_run = ClassifierRun(experiment, checkpoints("pretraining"))
-        stage_1 = pretrain(training_set, nothing, self.pretraining or PRETRAINING, classifier_run)
+        stage_1 = pretrain(training_set, nothing, pretraining, classifier_run)
         z = extract_features(training_set.images, training_set.statistics, stage_1.trunk, experiment)
         stage_2 = initialise_hash_layer(
             LabelledFeatures(z, training_set.labels, training_set.class_names),
-            self.hash_layer_init or HASH_LAYER_INIT,
+            hash_layer_init,
             Run(experiment, cell, checkpoints("hash_layer_init")),
         )
         start = PreTrainedWeights(stage_1.trunk, stage_2.weights, stage_1.softmax, z)
         run = Run(experiment, cell, checkpoints("fine_tuning"))
-        usual = ON_FEATURES if experiment.trunk.frozen else FINE_TUNING
-        tuned = fine_tune(training_set, self.fine_tuning or usual, run, start)
+        tuned = fine_tune(training_set, fine_tuning, run, start)
         trunk, encoder, description = tuned.hasher._fitted()
         self._compose(trunk, encoder, description, self.device)
         self.history_ = tuned.history
         codes = pack_bits(encoder.transform(z)) if experiment.trunk.frozen else self.encode(training_set.images)
         self._validate(codes, training_set, held_out)
         return self
+
+    def _stages(self, size: int, frozen: bool) -> list[Any]:
+        """Give the parameters of the three stages; usual ones have no larger batches than there are images."""
+        stages: list[Any] = []
+        for name, usual in (
+            ("pretraining", PRETRAINING),
+            ("hash_layer_init", HASH_LAYER_INIT),
+            ("fine_tuning", ON_FEATURES if frozen else FINE_TUNING),
+        ):
+            given, training = getattr(self, name), usual.training
+            if given is None:
+                fitting = training.model_copy(update={"batch_size": min(training.batch_size, size)})
+                given = usual.model_copy(update={"training": fitting})
+            if not isinstance(given, type(usual)):
+                raise InputError(f"DeepHash: pass {name} as {type(usual).__name__}, not {type(given).__name__}")
+            # Before any stage is trained.
+            steps_per_epoch(size, given.training, name)
+            stages.append(given)
+        return stages
 
     def _validate(self, codes: NDArray[np.uint8], database: LabelledImages, queries: LabelledImages) -> None:
         self.validation_map_ = self.validation_chance_ = float("nan")
@@ -188,7 +208,11 @@ class DeepHash(BaseEstimator, ImageHasher):  # type: ignore[misc]
 
     def _training_set(self, images: Any, labels: Any, experiment: Experiment) -> tuple[TrainingSet, LabelledImages]:
         """Decode the images at the network's size, number the classes, and hold some of each out."""
-        names, numbers = _numbered(np.asarray(labels))
+        try:
+            given = np.asarray(labels)
+        except ValueError as error:
+            raise InputError("labels are of several lengths: pass one class for each image, or 0 and 1") from error
+        names, numbers = _numbered(given)
         if len(names) < 2:
             raise InputError("DeepHash learns from classes: pass labels of at least two")
         batches = image_batches(images, self._image_shape(experiment.network), DECODED_AT_A_TIME)

@@ -178,7 +178,7 @@ def fine_tune(
     else:
         network.hash_layer.load_state_dict(dict(start.hash_layer), strict=False)
     objective = build_objective(training_set, parameters, run, start)
-    measured = None if after_epoch is None else partial(after_epoch, network)
+    measured = None if after_epoch is None else partial(measure_with_trunk, network, trunk, after_epoch)
     history = train(
         network,
         objective,
@@ -189,6 +189,26 @@ def fine_tune(
     network.cpu()
     hasher = ImageHasher.assemble(trunk.cpu(), hash_layer_encoder(network.hash_layer), training_set, run)
     return FineTuned(hasher, run.history(history, "fine_tuning"))
+
+
+def measure_with_trunk(
+    network: HashNetwork, trunk: nn.Module, measure: Callable[[HashNetwork], dict[str, float]]
+) -> dict[str, float]:
+    """Measure a network on images, also one that trains on z and has its trunk elsewhere meanwhile.
+
+    Example:
+        >>> from deephash_pipeline.networks import build_trunk
+        >>> hash_layer = build_hash_layer(500, 12, HashLayerParameters(), seed=0)
+        >>> network, trunk = HashNetwork(nn.Identity(), hash_layer), build_trunk("lenet")
+        >>> measure_with_trunk(network, trunk, lambda whole: {"size": whole.trunk.image_size})
+        {'size': (28, 28)}
+    """
+    trained = network.trunk
+    network.add_module("trunk", trunk.to(next(network.hash_layer.parameters()).device).eval())
+    try:
+        return measure(network)
+    finally:
+        network.add_module("trunk", trained)
 
 
 def warn_if_collapsed(codes: NDArray[np.uint8], hasher: ImageHasher) -> None:

@@ -37,6 +37,8 @@ class LabelledImages:
             )
         if len(self.labels) != len(self.images) or self.labels.ndim > 2:
             raise InputError(f"{len(self.images)} images but {len(self.labels)} labels: pass one class for each image")
+        if self.labels.dtype != (np.int64 if self.labels.ndim == 1 else np.uint8):
+            raise InputError(f"labels are {self.labels.dtype}: pass int64 (n,), or uint8 (n, classes)")
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,13 @@ class TrainingSet(LabelledImages):
 
     statistics: Mapping[str, list[float]]
     class_names: Sequence[str]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        classes = len(self.class_names)
+        used = self.labels.shape[1] if self.labels.ndim == 2 else int(self.labels.max(initial=-1)) + 1
+        if used > classes or self.labels.min(initial=0) < 0:
+            raise InputError(f"labels are numbered beyond the {classes} class names: number classes from 0")
 
 
 @dataclass(frozen=True)

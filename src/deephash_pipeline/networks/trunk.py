@@ -56,7 +56,7 @@ class Trunk(nn.Module):
         if images.shape[1:] != self.image_shape:
             raise InputError(
                 f"the network takes images of shape {self.image_shape}, got {tuple(images.shape[1:])}: "
-                "set `image_size` of the source or choose another `network`"
+                "set `image_size` and `channels` of the source or choose another `network`"
             )
 
 

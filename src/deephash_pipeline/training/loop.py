@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 
 
 class TrainingDiverged(InputError):
-    """The loss became infinite or not a number; the module has the weights of the last good epoch."""
+    """Loss or weights became infinite or not a number; the module has the weights of the last good epoch."""
 
 
 def train(
@@ -58,7 +58,7 @@ def train(
     Raises:
         InputError: labels and inputs of different number, fewer inputs than one batch, or an unfinished training of
             another configuration in the checkpoints; under torchrun, smaller batches than processes.
-        TrainingDiverged: non-finite loss.
+        TrainingDiverged: non-finite loss or weights; no checkpoint is left, because it would diverge again.
         TrainingInterrupted: SIGTERM or Ctrl-C; a checkpoint of the last whole step is there.
 
     Example:
@@ -76,7 +76,7 @@ def train(
         raise InputError(f"{run.name}: {len(inputs)} inputs but {len(labels)} labels")
     join_ranks(device)
     parameters = _of_one_precision(parameters, run)
-    steps = steps_per_epoch(len(inputs), parameters)
+    steps = steps_per_epoch(len(inputs), parameters, run.name)
     module.to(device=device, memory_format=torch.channels_last)  # type: ignore[call-overload]
     share_state(module)
     if isinstance(objective, nn.Module):
@@ -118,12 +118,16 @@ def train(
                 continuation.after_step(stop)
                 advance(f"epoch {epoch} of {parameters.epochs}")
             means = training.progress.means()
-            if not np.isfinite(means["loss"]):
+            # The last step's loss precedes its update.
+            weights_are_finite = all(weight.isfinite().all() for weight in module.parameters())
+            if not np.isfinite(means["loss"]) or not weights_are_finite:
+                became = "weights became infinite" if np.isfinite(means["loss"]) else f"the loss became {means['loss']}"
                 module.load_state_dict(training.progress.last_good)
                 module.eval()
+                continuation.give_up()
                 raise TrainingDiverged(
-                    f"{run.name}: the loss became {means['loss']} in epoch {epoch}: lower `learning_rate` "
-                    f"(now {parameters.learning_rate:g}) or check the inputs"
+                    f"{run.name}: {became} in epoch {epoch}: lower `learning_rate` (now {parameters.learning_rate:g}) "
+                    "or check the inputs"
                 )
             module.eval()
             metrics = run.after_epoch() if run.after_epoch else {}

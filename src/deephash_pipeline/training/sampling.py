@@ -10,8 +10,8 @@ from deephash_pipeline.common.randomness import derive_seed
 from deephash_pipeline.training.parameters import TrainingParameters
 
 
-def steps_per_epoch(size: int, parameters: TrainingParameters) -> int:
-    """Whole batches in a training set of `size` images.
+def steps_per_epoch(size: int, parameters: TrainingParameters, name: str = "") -> int:
+    """Whole batches in a training set of `size` images; an error begins with the name of the training, if any.
 
     Raises:
         InputError: fewer images than one batch.
@@ -21,7 +21,8 @@ def steps_per_epoch(size: int, parameters: TrainingParameters) -> int:
         3
     """
     if size < parameters.batch_size:
-        raise InputError(f"{size} training images are fewer than one batch: set `batch_size` to at most {size}")
+        fault = f"{size} training images are fewer than one batch: set `batch_size` to at most {size}"
+        raise InputError(f"{name}: {fault}" if name else fault)
     return size // parameters.batch_size
 
 

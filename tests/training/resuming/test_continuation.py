@@ -140,6 +140,7 @@ def test_a_training_that_diverges_does_so_after_a_kill_with_the_same_last_good_w
     weights, message, bias = diverge(None)
     copies = tmp_path / "copies"
     assert diverge(AfterSaving(tmp_path / "whole", copies)) == (weights, message, bias)
+    assert not list((tmp_path / "whole").iterdir()), "a lower rate would be refused"
     for folder in sorted(copies.iterdir())[-5:]:
         assert stored(folder)["progress"]["epoch"] > 1
         assert diverge(CheckpointFolder(folder, 30)) == (weights, message, bias)

@@ -48,6 +48,7 @@ CHANGES = [
     ({"configuration": {"loss.temperature": 2.0}}, "loss.temperature"),
     ({"configuration": {"network": "lenet"}}, "loss.temperature"),
     ({"network": other_weight}, "initial weights"),
+    ({"network": other_weight, "seed": 8}, "seed"),
     ({"data": other_pixel}, "training set"),
     ({"data": other_label}, "training set"),
 ]

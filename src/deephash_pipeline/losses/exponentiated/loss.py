@@ -33,7 +33,7 @@ class ExponentiatedLoss(HashingLoss):
     O(batch * code_length). Each is computed in its own precision, and half precision in float32. The result does not
     depend on the number of threads.
 
-    Metrics: ``true_loss`` (Eqn 6 on the signs, mean over pairs; 1.0 is the value of independent codes),
+    Metrics: ``true_loss`` (Eqn 6 on the signs, mean over pairs; independent codes have about 1.0),
     ``u_standard_deviation`` and ``saturated_share`` (share of beta |u_i u_j| > 10, estimated from neighbours in
     the batch, which is shuffled).
 

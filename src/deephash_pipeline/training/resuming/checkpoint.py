@@ -9,7 +9,7 @@ the seed.
 import hashlib
 import json
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -148,8 +148,10 @@ class CheckpointFolder:
             file.unlink(missing_ok=True)
 
 
-def first_difference(configuration: Mapping[str, Any], stored: Mapping[str, Any]) -> str | None:
-    """Name the first parameter in which two configurations differ; None if they are the same.
+def first_difference(
+    configuration: Mapping[str, Any], stored: Mapping[str, Any], last: Sequence[str] = ()
+) -> str | None:
+    """Name the first parameter in which two configurations differ, some of them last; None if they are the same.
 
     Values are compared as JSON writes them: a tuple is a list then, and NaN is NaN.
 
@@ -157,7 +159,8 @@ def first_difference(configuration: Mapping[str, Any], stored: Mapping[str, Any]
         >>> first_difference({"seed": 1, "epochs": 3}, {"seed": 1, "epochs": 4})
         'epochs'
     """
-    for name in sorted(configuration.keys() | stored.keys()):
+    names = sorted((configuration.keys() | stored.keys()) - set(last))
+    for name in (*names, *last):
         known = [_text(given[name], sort_keys=True) for given in (configuration, stored) if name in given]
         if known.count(known[0]) < 2:
             return name

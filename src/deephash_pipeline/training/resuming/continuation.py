@@ -65,7 +65,8 @@ class Continuation:
         stored = self.checkpoints.load()
         if stored is None:
             return
-        difference = first_difference(self.configuration, stored.configuration)
+        # What was configured is named rather than what followed from it.
+        difference = first_difference(self.configuration, stored.configuration, last=(TRAINING_SET, INITIAL_WEIGHTS))
         if difference is None:
             self.training.restore(stored.tensors, stored.progress)
             self.steps = stored.progress["steps"]
@@ -109,6 +110,12 @@ class Continuation:
             self.checkpoints.save(TrainingState(self.training.tensors(), values, self.configuration))
         self.last_saved = time.monotonic()
         self.seconds_to_save = self.last_saved - began
+
+    def give_up(self) -> None:
+        """Remove the checkpoints of a training that has diverged: no other rate could go on from them."""
+        any_rank(False)
+        if self.checkpoints is not None and rank() == 0:
+            self.checkpoints.clear()
 
     def _is_due(self) -> bool:
         if self.checkpoints is None:
