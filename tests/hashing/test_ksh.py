@@ -82,8 +82,7 @@ def slow_projection(kernels, labels, code_length):
 
 
 def test_codes_equal_those_of_a_slow_transcription(z):
-    parameters = {"anchors": 15, "labelled_samples": 300}
-    hash_function = KSH(8, random_state=4, **parameters).fit(z, LABELS)
+    hash_function = KSH(8, random_state=4, anchors=15, labelled_samples=300).fit(z, LABELS)
     kernels = slow_kernels(z, hash_function.anchors_, z)
     projection, kept = slow_projection(kernels, LABELS, 8)
     assert any(kept)

@@ -12,15 +12,8 @@ from deephash_pipeline.losses.exponentiated import reference
 from tests.losses.batches import random_batch
 
 FAITHFUL = ExponentiatedLoss()
-LOSSES = [
-    ExponentiatedLoss(scale, temperature, balance)
-    for scale, temperature, balance in (
-        ("paper", 1.0, False),
-        ("unit", 0.5, False),
-        ("paper", 3.0, True),
-        ("unit", 1.0, True),
-    )
-]
+DEPARTURES = (("paper", 1.0, False), ("unit", 0.5, False), ("paper", 3.0, True), ("unit", 1.0, True))
+LOSSES = [ExponentiatedLoss(*departures) for departures in DEPARTURES]
 
 
 def assert_agree(found, expected, u, loss):
