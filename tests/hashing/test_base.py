@@ -3,19 +3,23 @@ import pandas as pd
 import pytest
 from numpy.typing import NDArray
 from pydantic import ValidationError
+from scipy.sparse import csr_array
 from sklearn.exceptions import DataConversionWarning
 from typing_extensions import TypeAliasType, TypeVar
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.hashing import (
+    AGH,
     BRE,
     HASH_FUNCTIONS,
     ITQ,
+    ITQCCA,
     KSH,
     LDAH,
     LSH,
     MLH,
     PCAH,
+    FastHash,
     SpectralHashing,
     parameters_model,
     principal_directions,
@@ -126,10 +130,12 @@ def test_all_supervised_methods_refuse_a_single_class_alike(method, z):
     ("labels", "message"),
     [
         (np.arange(299), r"^Found input variables with inconsistent numbers of samples: \[300, 299\]"),
-        (np.full((300, 2), 5), r"^y has 300 rows: give 0 and 1 for each of 300 rows of X"),
+        (np.full((300, 2), 5), r"^y of shape \(300, 2\) has values other than 0 and 1: give 1 for .* shape \(300,\)"),
         ([[0, 1]] * 299, r"^y has 299 rows: give 0 and 1 for each of 300 rows of X"),
         ([[0, 1], [1]] * 150, r"inhomogeneous"),
         (np.linspace(0, 1, 300), r"^KSH learns from classes, but y contains fractions"),
+        (np.array([1, "a"] * 150, dtype=object), r"^y mixes classes that cannot be compared"),
+        (csr_array(np.ones((300, 2))), r"^y is sparse: give an array"),
     ],
 )
 def test_labels_that_are_not_one_class_for_each_row_are_refused(labels, message, z):
@@ -176,7 +182,7 @@ def test_parameters_out_of_range_are_refused_by_name(method, z, labels):
             parameters_model(method).model_validate({name: value})
 
 
-@pytest.mark.parametrize("method", [PCAH, SpectralHashing, LDAH, KSH, MLH])
+@pytest.mark.parametrize("method", [PCAH, SpectralHashing, LDAH, KSH, MLH, FastHash, ITQCCA])
 @pytest.mark.parametrize("value", [0.0, 0.1])
 def test_equal_rows_are_refused(method, value):
     with pytest.raises(InputError, match=r"^X has only equal rows"):
@@ -191,15 +197,22 @@ def test_parameters_of_a_wrong_type_are_refused_all_in_one_line(z):
     )
 
 
-def test_arrays_that_are_not_those_of_a_method_are_refused(z):
-    arrays = LSH(12).fit(z).arrays()
-    for code_length, given, message in (
-        (12, SpectralHashing(12).fit(z).arrays(), r"^LSH is made of the arrays projection, threshold, not axis"),
-        (16, arrays, r"^array projection of LSH has shape \(20, 12\), not \(20, 16\)"),
-        (12, arrays | {"threshold": np.full(12, np.nan)}, r"^array threshold of LSH contains NaN or infinity"),
+def test_arrays_that_are_not_those_of_a_method_are_refused(z, labels, quick):
+    arrays, waves, graph = (quick(method, 12).fit(z).arrays() for method in (LSH, SpectralHashing, AGH))
+    trees = quick(FastHash, 2).fit(z, labels).arrays()
+    for method, code_length, given, message in (
+        (LSH, 12, waves, r"^LSH is made of the arrays projection, threshold, not axis"),
+        (LSH, 16, arrays, r"^array projection of LSH has shape \(20, 12\), not \(20, 16\)"),
+        (LSH, 12, arrays | {"threshold": np.full(12, np.nan)}, r"^array threshold of LSH contains NaN or infinity"),
+        (LSH, 12, arrays | {"threshold": ["a"] * 12}, r"^array threshold of LSH is no array of float64 \(could not"),
+        (SpectralHashing, 12, waves | {"axis": np.full(12, -1)}, r"^array axis names an axis outside 0\.\.11"),
+        (SpectralHashing, 12, waves | {"axis": np.full(12, 12)}, r"^array axis names an axis outside 0\.\.11"),
+        (AGH, 8, graph, r"^arrays of AGH make 6 first and 6 second bits, not a code of 8"),
+        (FastHash, 2, trees | {"feature": trees["feature"] + 20}, r"^array feature .* names a feature outside 0\.\.19"),
+        (FastHash, 2, {**trees, **{name: trees[name][..., 1:] for name in ("feature", "value")}}, r"of 30 nodes"),
     ):
         with pytest.raises(InputError, match=message):
-            LSH.from_arrays(code_length, given)
+            method.from_arrays(code_length, given)
 
 
 def test_arrays_are_declared_alike_with_every_numpy():

@@ -128,8 +128,7 @@ def test_a_weight_stays_if_a_row_that_counts_as_immovable_would_move_and_spoil_t
 @pytest.mark.parametrize("centre", [True, False])
 def test_the_stored_hyperplanes_have_the_objective_of_the_anchors_they_were_made_of(supervised, centre, z, labels):
     exact, classes = z[:60].astype(np.float64), labels[:60]
-    parameters = ALL_PAIRS | {"supervised": supervised, "centre": centre}
-    hash_function = BRE(6, random_state=1, **parameters).fit(exact, classes)
+    hash_function = BRE(6, random_state=1, supervised=supervised, centre=centre, **ALL_PAIRS).fit(exact, classes)
     distances = slow_distances(exact, classes if supervised else None, centre)
     pairs = [(i, j) for i in range(60) for j in range(60) if i != j]
     expected = slow_objective(hash_function.transform(exact), pairs, distances)
@@ -138,16 +137,14 @@ def test_the_stored_hyperplanes_have_the_objective_of_the_anchors_they_were_made
 
 @pytest.mark.parametrize("supervised", [True, False])
 def test_learning_never_raises_the_objective_and_ends_by_the_tolerance(supervised, z, labels):
-    parameters = {"supervised": supervised, "tolerance": 0.2}
-    gains = -np.diff(BRE(12, random_state=2, **parameters).fit(z, labels).objective_)
+    gains = -np.diff(BRE(12, random_state=2, supervised=supervised, tolerance=0.2).fit(z, labels).objective_)
     assert len(gains) > 1
     assert (gains[:-1] > 0.2).all()
     assert -1e-9 <= gains[-1] <= 0.2
 
 
 def test_learning_ends_after_the_greatest_number_of_sweeps(z, labels):
-    parameters = {"tolerance": 0.0, "maximum_sweeps": 3}
-    assert BRE(12, **parameters).fit(z, labels).objective_.shape == (4,)
+    assert BRE(12, tolerance=0.0, maximum_sweeps=3).fit(z, labels).objective_.shape == (4,)
 
 
 def test_a_pair_is_listed_at_both_of_its_rows_and_no_row_is_paired_with_itself():
@@ -161,8 +158,7 @@ def test_a_pair_is_listed_at_both_of_its_rows_and_no_row_is_paired_with_itself()
 
 def test_rows_are_paired_with_a_twentieth_of_those_learned_from(z):
     def first_objective(pair_share):
-        parameters = {"supervised": False, "pair_share": pair_share}
-        return float(BRE(12, random_state=5, **parameters).fit(z).objective_[0])
+        return float(BRE(12, random_state=5, supervised=False, pair_share=pair_share).fit(z).objective_[0])
 
     assert first_objective(0.05) == pytest.approx(first_objective(1.0) / 20, rel=0.1)
 
@@ -177,6 +173,5 @@ def test_a_single_class_in_the_rows_learned_from_is_refused(z):
 @pytest.mark.parametrize("rows", [2, 50])
 @pytest.mark.parametrize("centre", [True, False])
 def test_rows_without_a_difference_are_refused(rows, centre):
-    parameters = {"supervised": False, "centre": centre}
     with pytest.raises(InputError, match=rf"^X has the same direction in all {rows} rows that BRE learns from"):
-        BRE(4, **parameters).fit(np.full((rows, 3), 0.1))
+        BRE(4, supervised=False, centre=centre).fit(np.full((rows, 3), 0.1))

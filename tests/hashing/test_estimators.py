@@ -14,10 +14,9 @@ from deephash_pipeline.hashing import FSDH, HASH_FUNCTIONS, ITQ, KSH, SDH, FastH
 from tests.hashing.little_work import LITTLE_WORK
 
 METHODS = list(HASH_FUNCTIONS.values())
+ONE_FEATURE = {"check_fit2d_1feature": "each bit takes a direction of variance, and one feature has but one"}
 A_DIRECTION_FOR_EACH_BIT = {
-    HASH_FUNCTIONS[name]: {
-        "check_fit2d_1feature": "each bit takes a direction of variance, and one feature has but one"
-    }
+    HASH_FUNCTIONS[name]: ONE_FEATURE
     for name in ("pcah", "itq", "ldah", "liong_sdh", "sign", "median", "pca_rotation", "srh")
 }
 

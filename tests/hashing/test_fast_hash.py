@@ -10,6 +10,7 @@ from scipy.sparse import csr_matrix
 from sklearn.ensemble import AdaBoostClassifier
 from sklearn.tree import DecisionTreeClassifier
 
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.hashing import FastHash
 from deephash_pipeline.hashing.fast_hash import boosted_trees
 from deephash_pipeline.hashing.fast_hash.block_graph_cut import Pairs, blocks_of, cut, draw_pairs, infer_bits
@@ -148,6 +149,11 @@ def test_a_bit_adds_to_those_that_the_trees_say(z, labels):
     shorter, longer = (FastHash(bits, trees=3, partners=20).fit(z, labels).transform(z) for bits in (4, 6))
     np.testing.assert_array_equal(longer[:, :4], shorter)
     assert len(np.unique(longer, axis=1).T) == 6
+
+
+def test_features_that_no_tree_can_split_are_refused(z, labels):
+    with pytest.raises(InputError, match=r"^X differs too little for trees, .* scale the features up"):
+        FastHash(2, trees=2).fit(z * 1e-9, labels)
 
 
 def test_rows_of_several_labels_are_near_to_those_that_share_one():

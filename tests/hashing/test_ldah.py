@@ -107,11 +107,6 @@ def test_features_are_first_reduced_to_their_principal_components(z):
     assert reduced.eigenvalue_[0] > LDAH(5, **FEW_PAIRS).fit(z, LABELS).eigenvalue_[0]
 
 
-def test_classes_of_one_image_each_are_refused(z):
-    with pytest.raises(InputError, match=r"^y names each class once, so no pair is positive"):
-        LDAH(4).fit(z, np.arange(300))
-
-
 def test_more_bits_than_directions_are_refused(z):
     with pytest.raises(InputError, match=r"^code_length is 13, but X of shape \(300, 12\) gives 12 directions"):
         LDAH(13, **FEW_PAIRS).fit(z, LABELS)

@@ -53,6 +53,7 @@ def test_it_lowers_its_objective_and_separates_classes_better_than_their_princip
     assert found > of_components + 0.1
 
 
-def test_a_code_longer_than_the_second_hidden_layer_is_refused(z, labels):
-    with pytest.raises(InputError, match="second hidden layer has 8 units"):
-        LiongSDH(9, **SMALL).fit(z, labels)
+@pytest.mark.parametrize(("code_length", "sizes", "units"), [(9, SMALL, 8), (257, {}, 20)])
+def test_a_code_longer_than_the_second_hidden_layer_is_refused(code_length, sizes, units, z, labels):
+    with pytest.raises(InputError, match=f"second hidden layer has {units} units"):
+        LiongSDH(code_length, **sizes).fit(z, labels)

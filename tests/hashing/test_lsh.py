@@ -14,8 +14,7 @@ def test_bits_are_the_signs_of_scikit_learns_random_projections(z):
 
 def test_centring_equals_hashing_the_centred_features(z):
     exact = z.astype(np.float64)
-    centred = LSH(48, random_state=3, centre=True).fit(exact)
-    plain = LSH(48, random_state=3).fit(exact)
+    centred, plain = (LSH(48, random_state=3, centre=centre).fit(exact) for centre in (True, False))
     np.testing.assert_array_equal(centred.transform(exact), plain.transform(exact - exact.mean(axis=0)))
 
 

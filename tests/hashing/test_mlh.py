@@ -146,8 +146,7 @@ def test_the_bold_driver_brakes_after_the_worst_stages_and_speeds_up_after_the_b
         return course[len(steps) - 1]
 
     monkeypatch.setattr(mlh, "descend", pretend)
-    parameters = {"stages": 7, "batches_per_stage": 1, "learning_rate": 1.0}
-    hash_function = MLH(4, **parameters).fit(z, labels)
+    hash_function = MLH(4, stages=7, batches_per_stage=1, learning_rate=1.0).fit(z, labels)
     np.testing.assert_allclose([step.learning_rate for step in steps], [1, 1, 1, 1.05, 1.05, 0.525, 0.55125])
     np.testing.assert_allclose([step.momentum for step in steps], [0.45, *[0.9] * 6])
     np.testing.assert_array_equal(hash_function.objective_, [bound for bound, _ in course])

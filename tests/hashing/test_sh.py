@@ -3,7 +3,6 @@ import math
 import numpy as np
 import pytest
 
-from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.hashing import SpectralHashing
 
 
@@ -42,10 +41,3 @@ def test_adding_a_constant_feature_or_an_offset_changes_no_code(z):
     moved = np.concatenate([exact + 16.0, np.full((300, 2), 7.0)], axis=1)
     codes = SpectralHashing(24).fit(exact).transform(exact)
     assert np.mean(codes == SpectralHashing(24).fit(moved).transform(moved)) > 0.999
-
-
-@pytest.mark.parametrize("outside", [-1, 12])
-def test_waves_along_axes_that_do_not_exist_are_refused(outside, z):
-    arrays = SpectralHashing(12).fit(z).arrays()
-    with pytest.raises(InputError, match=r"^array axis names an axis outside 0\.\.11"):
-        SpectralHashing.from_arrays(12, arrays | {"axis": np.full(12, outside)})

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.hashing import ITQ, KSH, LiongSDH
+from deephash_pipeline.hashing import ITQ, KSH, LDAH, MLH, LiongSDH
 from deephash_pipeline.hashing.ksh import Similarity
 from deephash_pipeline.hashing.ldah import draw_pairs
 from deephash_pipeline.hashing.mlh import _PairSamplerOfSeveral
@@ -48,6 +48,13 @@ def test_the_factors_of_ksh_give_the_matrix_of_pairs():
     wanted = 4 * (2.0 * SIMILAR - 1)
     np.testing.assert_allclose(np.stack([similarity.multiply(row) for row in np.eye(6)]), wanted, atol=1e-12)
     assert similarity.agreement(np.ones(6)) == pytest.approx(wanted.sum())
+
+
+@pytest.mark.parametrize("method", [KSH, LDAH, MLH])
+@pytest.mark.parametrize("labels", [np.arange(6), np.eye(6, dtype=np.uint8)], ids=["classes", "columns"])
+def test_labels_that_no_two_rows_share_are_refused(method, labels):
+    with pytest.raises(InputError, match=r"^(y names .* once|y names 6 classes, 1|y makes all pairs|no two of the 6)"):
+        method(2).fit(np.random.default_rng(0).normal(size=(6, 4)), labels)
 
 
 def test_faulty_columns_of_labels_are_refused_in_one_line():

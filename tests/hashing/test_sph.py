@@ -11,12 +11,13 @@ from deephash_pipeline.hashing.sph import balls, is_balanced, moved
 ROWS = np.random.default_rng(4).normal(size=(400, 6))
 
 
-def test_a_ball_holds_half_of_the_rows():
+@pytest.mark.parametrize("rows", [ROWS, ROWS[:399]], ids=len)
+def test_a_ball_holds_half_of_the_rows_and_ends_between_two(rows):
     centres = ROWS[:5]
-    inside, squared_radii = balls(ROWS, centres)
+    inside, squared_radii = balls(rows, centres)
     for k in range(5):
-        distances = [math.dist(row, centres[k]) ** 2 for row in ROWS]
-        assert squared_radii[k] == pytest.approx(np.median(distances), rel=1e-5)
+        distances = sorted(math.dist(row, centres[k]) ** 2 for row in rows)
+        assert squared_radii[k] == pytest.approx(np.mean(distances[199:201]), rel=1e-5)
     assert (inside.sum(axis=0) == 200).all()
 
 

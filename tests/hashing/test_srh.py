@@ -41,6 +41,11 @@ def test_few_rows_give_the_codes_of_itq() -> None:
     np.testing.assert_array_equal(SRH(12).fit(rows).transform(rows), ITQ(12).fit(rows).transform(rows))
 
 
+def test_class_minus_one_alone_is_of_rows_without_one() -> None:
+    _, classes = SRH(2, supervised=True)._validated_training_set(ROWS, np.arange(60) % 4 - 2)
+    np.testing.assert_array_equal(classes[:4], [0, -1, 1, 2])
+
+
 KINDS = np.arange(2000) % 20
 
 

@@ -12,15 +12,8 @@ from deephash_pipeline.losses.exponentiated import reference
 from tests.losses.batches import random_batch
 
 FAITHFUL = ExponentiatedLoss()
-LOSSES = [
-    ExponentiatedLoss(scale, temperature, balance)
-    for scale, temperature, balance in (
-        ("paper", 1.0, False),
-        ("unit", 0.5, False),
-        ("paper", 3.0, True),
-        ("unit", 1.0, True),
-    )
-]
+DEPARTURES = (("paper", 1.0, False), ("unit", 0.5, False), ("paper", 3.0, True), ("unit", 1.0, True))
+LOSSES = [ExponentiatedLoss(*departures) for departures in DEPARTURES]
 
 
 def assert_agree(found, expected, u, loss):
@@ -166,3 +159,6 @@ def test_a_matrix_that_is_not_one_of_the_samples_is_refused():
         FAITHFUL.loss_and_gradient(torch.ones(3, 2), torch.zeros(3, 2))
     with pytest.raises(InputError, match=r"^labels must be \(3,\) for u of 3 samples"):
         FAITHFUL.loss_and_gradient(torch.ones(3, 2), torch.zeros(4, 4))
+    for matrix in ([[1, 0], [1, 0]], [[1, 0], [0, 1]], [[0.0, 2.0], [2.0, 0.0]], [[0.0, -1.0], [1.0, 0.0]]):
+        with pytest.raises(InputError, match=r"^a matrix of supervision must be symmetric, .*; several labels"):
+            FAITHFUL(torch.ones(2, 3), torch.tensor(matrix))

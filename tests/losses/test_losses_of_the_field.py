@@ -296,7 +296,7 @@ def flipped_in_turn(codes, costs_of):
 def test_dsdh_solves_for_codes_from_which_labels_follow_and_pulls_u_to_them(training_set):
     u, labels, sets, batch = training_set
     loss = LOSSES["dsdh"](6, labels.numpy(), label_weight=2.0, ridge=3.0, quantisation_weight=0.5)
-    loss.start_epoch(u.float())
+    loss.start_epoch(u)
     start = np.where(u.numpy() >= 0, 1.0, -1.0)
     y = np.eye(CLASSES)[labels]
     w = np.linalg.solve(start.T @ start + 3 / 2 * np.eye(6), start.T @ y)
@@ -316,7 +316,7 @@ def test_dsdh_solves_for_codes_from_which_labels_follow_and_pulls_u_to_them(trai
 def test_adsh_solves_for_codes_of_all_images_and_compares_those_of_a_batch_with_them(training_set):
     u, labels, sets, batch = training_set
     loss = LOSSES["adsh"](6, labels.numpy(), gamma=5.0)
-    loss.start_epoch(u.float())
+    loss.start_epoch(u)
     h = u.tanh().numpy()
     same = np.array([[bool(a & b) for b in sets] for a in sets])
     similarity = np.where(same, 1.0, -same.sum() / (~same).sum())
@@ -335,7 +335,7 @@ def test_dfh_finds_centres_near_to_codes_and_far_from_each_other_and_pulls_u_to_
     u, labels, sets, batch = training_set
     weights = {"centre_weight": 0.7, "separation_weight": 0.5, "centre_quantisation_weight": 2.0}
     loss = LOSSES["dfh"](6, labels.numpy(), margin=1.5, quantisation_weight=0.3, **weights)
-    loss.start_epoch(u.float())
+    loss.start_epoch(u)
     start = torch.where(u >= 0, 1.0, -1.0)
     y = torch.nn.functional.one_hot(labels, CLASSES).double()
     centres = torch.zeros(CLASSES, 6, dtype=torch.float64, requires_grad=True)
@@ -376,6 +376,8 @@ def test_codes_of_images_that_a_loss_has_not_been_given_are_asked_for(name, trai
     loss = build_loss(LOSS_PARAMETERS[name](), 6, labels.numpy(), 0)
     with pytest.raises(InputError, match=f"^{name.upper()} has a code for every image: call `start_epoch`"):
         loss(u, labels)
+    with pytest.raises(InputError, match=rf"^u must be \(15, 6\), .* {name.upper()} was made for, got .* \(4, 6\)"):
+        loss.start_epoch(u[:4])
 
 
 @settings(max_examples=15, deadline=None)

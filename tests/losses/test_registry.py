@@ -153,6 +153,7 @@ NO_BATCHES = [
     (torch.ones(3, 8).long(), torch.zeros(3).long(), "^u must be floating.*int64"),
     ([[1.0]], torch.zeros(1).long(), "^u must be floating.*got a list"),
     (torch.ones(3, 8), torch.zeros(4).long(), r"^labels must be \(3,\) for u of 3 samples, got shape \(4,\)$"),
+    (torch.ones(3, 8), torch.zeros(3, 4).long(), r"got shape \(3, 4\); several labels a sample are uint8 or bool"),
     (torch.ones(3, 8), torch.zeros(3), "^labels must be whole numbers, got torch.float32"),
     (torch.ones(3, 8), torch.zeros(3).bool(), "^labels must be whole numbers, got torch.bool"),
 ]

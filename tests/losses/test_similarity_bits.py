@@ -57,10 +57,8 @@ def test_the_first_bits_know_nothing_of_labels_and_the_last_nothing_of_similarit
 
 @pytest.mark.parametrize("weight", [1.0, 1e4])
 def test_two_equal_images_have_a_finite_gradient(weight):
-    u = U.clone().requires_grad_()
-    similarity_bits(
-        features=torch.ones(9, 5, dtype=torch.float64).index_fill(0, torch.tensor([1]), 2.0), weight=weight
-    )(u, LABELS).backward()
+    u, features = U.clone().requires_grad_(), torch.ones_like(FEATURES).index_fill(0, torch.tensor([1]), 2.0)
+    similarity_bits(features=features, weight=weight)(u, LABELS).backward()
     assert u.grad.isfinite().all()
 
 

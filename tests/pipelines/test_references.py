@@ -71,6 +71,11 @@ def test_without_faiss_one_line_says_what_to_install(monkeypatch):
         measure_pq(Z, LABELS, "paper", EXPERIMENT)
 
 
+def test_a_single_row_is_refused():
+    with pytest.raises(InputError, match=r"^product quantisation needs two training rows at least, got 1"):
+        quantise_products(TRAINING[0][:1], [VALIDATION[0]], 12)
+
+
 def test_they_are_references_in_the_table_if_measured_by_its_protocol():
     z = {"method": "z", "code_length": None, "protocol": "paper", "mean_average_precision": 0.9}
     pq = {"method": "pq", "code_length": 12, "protocol": "paper", "mean_average_precision": 0.7}

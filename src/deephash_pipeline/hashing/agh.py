@@ -1,5 +1,6 @@
 """AGH: bits from the smoothest functions on a graph that a few anchors make cheap."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -90,12 +91,21 @@ class AGH(HashFunction):
         means = MiniBatchKMeans(count, init="random", n_init=1, max_iter=10, random_state=seed).fit(z)
         return np.unique(means.cluster_centers_.astype(np.float32), axis=0)
 
+    def _set_arrays(self, arrays: Mapping[str, Any]) -> None:
+        super()._set_arrays(arrays)
+        first, seconds = self.projection_.shape[1], len(self.positive_)
+        if first + seconds != self.code_length or seconds > first:
+            raise InputError(
+                f"arrays of AGH make {first} first and {seconds} second bits, not a code of {self.code_length}: "
+                "fit the encoder again"
+            )
+
     def _outputs(self, z: Any, xp: Any = np) -> Any:
         weights = anchor_weights(z, self.anchors_, self.bandwidth_)
         functions = weights @ self.projection_
         seconds = functions[:, : len(self.positive_)]
         split = np.where(seconds >= 0, seconds - self.positive_, -seconds + self.negative_)
-        return np.hstack([functions, split])[:, : self.code_length]
+        return np.hstack([functions, split])
 
 
 def anchor_weights(z: NDArray[Any], anchors: NDArray[np.float32], bandwidth: Floats) -> Floats:

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Literal, Self, dataclass_transform, get_args
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import validate_data
@@ -180,7 +181,12 @@ class Encoder(_OfFields, BaseEstimator, ABC):  # type: ignore[misc]
             )
         sizes = {"code_length": self.code_length}
         for name, expected in self.stored.items():
-            array = np.ascontiguousarray(arrays[name], dtype=expected.dtype)
+            try:
+                array = np.ascontiguousarray(arrays[name], dtype=expected.dtype)
+            except (TypeError, ValueError, OverflowError) as error:
+                kind = np.dtype(expected.dtype).name
+                message = f"array {name} of {owner} is no array of {kind} ({error}): fit the encoder again"
+                raise InputError(message) from error
             if array.ndim != len(expected.axes) or any(
                 sizes.setdefault(axis, size) != size for axis, size in zip(expected.axes, array.shape, strict=True)
             ):
@@ -292,7 +298,10 @@ class HashFunction(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Encoder): 
         z, y = self._validated(X, y, ensure_min_samples=2)
         if y.dtype.kind == "f" and (y % 1).any():
             raise InputError(f"{name} learns from classes, but y contains fractions: give one class for each row of X")
-        classes, labels = np.unique(y, return_inverse=True)
+        try:
+            classes, labels = np.unique(y, return_inverse=True)
+        except TypeError as error:
+            raise InputError(f"y mixes classes that cannot be compared ({error}): give integers or strings") from error
         if len(classes) == 1:
             raise InputError(f"y names one class only, but {name} learns from differences: give at least two classes")
         return z, labels
@@ -301,8 +310,13 @@ class HashFunction(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Encoder): 
         if not self.several_labels:
             raise InputError(f"{type(self).__name__}: this method needs one label an image; take another, such as KSH")
         z = self._validated(X, ensure_min_samples=2)
-        if len(y) != len(z) or not np.isin(y, (0, 1)).all():
+        if len(y) != len(z):
             raise InputError(f"y has {len(y)} rows: give 0 and 1 for each of {len(z)} rows of X")
+        if not np.isin(y, (0, 1)).all():
+            raise InputError(
+                f"y of shape {y.shape} has values other than 0 and 1: give 1 for each label that a row has, or one "
+                f"class for each row, shape ({len(z)},)"
+            )
         if (y == y[0]).all():
             raise InputError(f"{type(self).__name__} learns from differences, but all rows of y are alike")
         return z, y.astype(np.int64)
@@ -319,6 +333,8 @@ class HashFunction(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Encoder): 
 
 def _several_labels(y: Any) -> NDArray[Any] | None:
     """`y` as an array (n, classes) if a row may have several labels; None if it names one class a row."""
+    if issparse(y):
+        raise InputError("y is sparse: give an array, y.toarray()")
     try:
         labels = np.asarray(y)
     except ValueError:  # rows of different lengths, which scikit-learn's check refuses

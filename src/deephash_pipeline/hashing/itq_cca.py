@@ -9,8 +9,8 @@ from scipy.linalg import cholesky, solve_triangular
 
 from deephash_pipeline.hashing.anchors import label_matrix
 from deephash_pipeline.hashing.itq import ITQ
-from deephash_pipeline.hashing.principal_directions import with_signs_fixed
-from deephash_pipeline.hashing.rows import Floats, Ints, row_blocks
+from deephash_pipeline.hashing.principal_directions import COVARIANCE_ROWS, with_signs_fixed
+from deephash_pipeline.hashing.rows import Floats, Ints, require_different_rows, row_blocks
 
 
 class ITQCCA(ITQ):
@@ -46,13 +46,14 @@ class ITQCCA(ITQ):
 
     def _learn_directions(self, z: NDArray[Any], centre: Floats, labels: Ints) -> Floats:
         """The directions times their correlations, shape (D, K), zero beyond the last correlation."""
+        require_different_rows(z, "correlation with classes")
         classes = label_matrix(labels)
         features, count = z.shape[1], classes.shape[1]
         centred_classes = classes - classes.mean(axis=0)
         added = self.ridge * len(z)
         of_features: Floats = added * np.eye(features)
         crossed = np.zeros((features, count))
-        for rows in row_blocks(z, at_least=2048):
+        for rows in row_blocks(z, at_least=COVARIANCE_ROWS):
             centred = z[rows] - centre
             of_features += centred.T @ centred
             crossed += centred.T @ centred_classes[rows]

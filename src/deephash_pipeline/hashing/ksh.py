@@ -89,7 +89,7 @@ def draw_in_turn(labels: Ints, count: int, generator: np.random.Generator) -> In
         Rows, each once, shape (min(count, n),).
 
     Raises:
-        InputError: no two of the rows drawn are of one class.
+        InputError: no two of the rows drawn are of one class, or share a label.
 
     Example:
         >>> labels = np.array([0, 0, 0, 1, 1, 2])
@@ -97,7 +97,13 @@ def draw_in_turn(labels: Ints, count: int, generator: np.random.Generator) -> In
         [0, 1, 2, 0]
     """
     if labels.ndim == 2:
-        return generator.permutation(len(labels))[:count]
+        drawn = generator.permutation(len(labels))[:count]
+        if labels[drawn].sum(axis=0).max() < 2:
+            raise InputError(
+                f"no two of the {len(drawn)} labelled samples share a label: raise labelled_samples, or give images "
+                "that share labels"
+            )
+        return drawn
     classes, sizes = np.unique(labels, return_counts=True)
     if sizes.max() == 1 or count <= len(classes):
         raise InputError(

@@ -108,7 +108,7 @@ def draw_pairs(
         all that exist.
 
     Raises:
-        InputError: there are no pairs of one class.
+        InputError: there are no pairs of one class, or none of two.
 
     Example:
         >>> labels = np.array([0, 0, 1, 1])

@@ -34,7 +34,7 @@ class LinearEncoder(Encoder):
 
 
 class LinearHashFunction(HashFunction, LinearEncoder):
-    """A linear encoder whose hyperplanes are learned: what `_learn` returns comes from `hyperplanes_through`.
+    """A linear encoder that learns its hyperplanes, most methods through one point: see `hyperplanes_through`.
 
     Example:
         >>> from deephash_pipeline.hashing import HASH_FUNCTIONS

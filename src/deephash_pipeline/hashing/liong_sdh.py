@@ -12,11 +12,12 @@ from deephash_pipeline.hashing.base import HashFunction, doubles, learned
 from deephash_pipeline.hashing.linear import feature_mean, project
 from deephash_pipeline.hashing.principal_directions import principal_directions
 from deephash_pipeline.hashing.rows import Floats, Ints, row_blocks
+from deephash_pipeline.retrieval.codes import MAXIMUM_CODE_LENGTH
 
 Layer = tuple[Floats, Floats]
 """Weights (units below, units) and bias (units,)."""
 
-AUTHORS_HIDDEN_LAYERS = {16: (60, 30), 32: (80, 50), 256: (100, 80)}
+AUTHORS_HIDDEN_LAYERS = {16: (60, 30), 32: (80, 50), MAXIMUM_CODE_LENGTH: (100, 80)}
 """Longest code -> units of the two hidden layers, as the paper has them at 16, 32 and 64 bits."""
 
 
@@ -41,11 +42,12 @@ class LiongSDH(HashFunction):
     where S_B and S_W are the mean scatters of differences over pairs of two classes and of one. Both come from class
     means, so that no pair is visited. The factor n makes the weights mean the same for any number of rows; the paper
     leaves it open at lambda_1, and has none at lambda_2 and lambda_3. The first layer starts with principal directions,
-    the others with an identity; nothing is drawn at random.
+    the others with an identity; nothing is drawn at random. Sums run in float32 and round by the number of threads, so
+    that codes learned with another number differ in some bits.
 
     Args:
         code_length: number of bits per code, at most the units of the second hidden layer.
-        hidden_layers: units of the two hidden layers; None for the paper's sizes.
+        hidden_layers: units of the two hidden layers; None for the paper's sizes, the second of which is 80 at most.
         spread_weight: lambda_1, of the variance of the units and the scatter of classes.
         scatter_weight: alpha, of the scatter of classes within that.
         orthogonality_weight: lambda_2, of ||W'W - I||^2 of each layer.

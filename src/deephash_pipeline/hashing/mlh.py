@@ -133,10 +133,12 @@ class MLH(LinearHashFunction):
 
 
 class _PairSampler:
-    """Draws pairs of rows of equal or different labels (n,), of at least two classes."""
+    """Draws pairs of rows of equal or different labels (n,), of at least two classes, not all of one row."""
 
     def __init__(self, labels: Ints) -> None:
         _, self._class_of_row, self._sizes = np.unique(labels, return_inverse=True, return_counts=True)
+        if self._sizes.max() == 1:
+            raise InputError("y names each class once, so no pair is similar: give several images of a class")
         self._rows_by_class = np.argsort(self._class_of_row, kind="stable")
         self._starts = np.cumsum(self._sizes) - self._sizes
 

@@ -33,4 +33,4 @@ class OneOfC(Encoder):
     def _outputs(self, z: Any, xp: Any = np) -> Any:
         weights, bias = doubles(xp, self.weights_, self.bias_)
         predicted = (z @ weights + bias).argmax(1)
-        return (predicted[:, None] == xp.arange(self.code_length)) * 1.0 - 0.5
+        return (predicted[:, None] == xp.arange(self._n_features_out)) * 1.0 - 0.5

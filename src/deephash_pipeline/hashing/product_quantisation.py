@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.extras import required
 
 MOST_BITS = 8
@@ -31,10 +32,12 @@ def quantise_products(
         For each of the others the centroids that its codes name, float32 of the same shape.
 
     Raises:
-        InputError: faiss is not installed.
+        InputError: faiss is not installed, or there are fewer than two training rows.
 
     As in ``[kept] = quantise_products(z, [z], code_length=32)``.
     """
+    if len(training_z) < 2:
+        raise InputError(f"product quantisation needs two training rows at least, got {len(training_z)}: give more")
     faiss = required("faiss", "faiss")
     bits = max(bits for bits in range(1, MOST_BITS + 1) if code_length % bits == 0 and 2**bits <= len(training_z))
     parts, features = code_length // bits, training_z.shape[1]

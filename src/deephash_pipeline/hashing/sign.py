@@ -50,4 +50,4 @@ class Sign(HashFunction):
 
     def _outputs(self, z: Any, xp: Any = np) -> Any:
         (threshold,) = doubles(xp, self.threshold_)
-        return (z - threshold)[:, : self.code_length]
+        return (z - threshold)[:, : self._n_features_out]

@@ -62,8 +62,9 @@ class PartnerSampler:
         self._starts = np.cumsum(sizes) - sizes
         # [kind, set, other set]: rows of the other sets up to this one that are of the kind; kind 1 is similar.
         self._totals = np.cumsum(np.stack([~sets.similar, sets.similar]) * sizes, axis=2)
-        partners = self.partners_of_rows()
-        if not partners.any(axis=1).all():
+        dissimilar, similar = self.partners_of_rows()
+        # A row with a label is similar to itself, which makes no pair.
+        if not dissimilar.any() or similar.max() < 2:
             raise InputError("y makes all pairs of rows similar, or none: give images that share labels and others")
 
     def partners_of_rows(self) -> Ints:

@@ -20,8 +20,9 @@ class SphericalHashing(HashFunction):
     """Spherical hashing (Heo, Lee, He, Chang & Yoon, CVPR 2012).
 
     Bit k is 1 inside a ball, ||x - c_k|| <= r_k. Balls enclose more closely than hyperplanes can. A radius is the
-    median distance of the training rows from the centre, so that each bit halves them; centres are pushed apart where
-    two balls share more than a quarter of the rows, n/4, and drawn together where they share less ::
+    median distance of the training rows from the centre, so that each bit halves them (of an odd number the middle one
+    is inside); centres are pushed apart where two balls share more than a quarter of the rows, n/4, and drawn together
+    where they share less ::
 
         c_i += 1/K sum_j 1/2 (o_ij - n/4) / (n/4) (c_i - c_j)
 
@@ -86,7 +87,10 @@ def balls(rows: Floats, centres: Floats) -> tuple[NDArray[np.bool_], Floats]:
         (array([ True,  True, False, False]), array([2.5]))
     """
     distances = squared_distances(rows, centres.astype(np.float32))
-    squared_radii = np.median(distances, axis=0)
+    # Half way between two rows also of an odd number, whose median is a row: rounding would decide on which side it is.
+    middle = (len(rows) - 1) // 2
+    ordered = np.partition(distances, (middle, middle + 1), axis=0)
+    squared_radii = (ordered[middle] + ordered[middle + 1]) / 2
     return distances <= squared_radii, squared_radii
 
 

@@ -10,7 +10,12 @@ from scipy.sparse import csr_array, diags_array
 
 from deephash_pipeline.hashing.itq import ITQ
 from deephash_pipeline.hashing.linear import feature_mean, hyperplanes_through, project
-from deephash_pipeline.hashing.principal_directions import one_direction_per_bit, scatter, with_signs_fixed
+from deephash_pipeline.hashing.principal_directions import (
+    COVARIANCE_ROWS,
+    one_direction_per_bit,
+    scatter,
+    with_signs_fixed,
+)
 from deephash_pipeline.hashing.rows import Floats, Ints, require_different_rows, row_blocks
 
 FEWEST = 500
@@ -19,8 +24,6 @@ KEPT = 128
 """Dimensions of the embedding whose neighbours make the next graph."""
 NEAR, FAR = (1000, 400), (8000, 2000)
 """The ridge and the constant, times the number of rows: for rows like those of the fit, and for others."""
-AT_LEAST = 2048
-"""Rows of a block, of which a matrix D x D is summed."""
 
 
 class SRH(ITQ):
@@ -59,7 +62,10 @@ class SRH(ITQ):
 
     def _validated_training_set(self, X: Any, y: Any) -> tuple[NDArray[Any], Ints]:
         z, labels = super()._validated_training_set(X, y)
-        return z, labels - int(len(labels) > 0 and np.any(np.asarray(y) == -1))
+        if len(labels) and (unlabelled := np.ravel(y) == -1).any():
+            # Classes above -1 close the gap that it leaves; there may be some below.
+            labels = np.where(unlabelled, -1, labels - (labels > labels[unlabelled][0]))
+        return z, labels
 
     def _learn(self, z: NDArray[Any], labels: Ints) -> dict[str, NDArray[Any]]:
         if not len(labels):
@@ -99,7 +105,7 @@ class Graph(NamedTuple):
         """Compute t'Wt of rows t (n, D), shape (D, D)."""
         of_classes = (self.members.T @ rows).astype(np.float64)
         total: Floats = of_classes.T @ of_classes
-        for block in row_blocks(rows, at_least=AT_LEAST):
+        for block in row_blocks(rows, at_least=COVARIANCE_ROWS):
             total += rows[block].astype(np.float64).T @ (self.neighbours[block] @ rows)
         return (total + total.T) / 2
 

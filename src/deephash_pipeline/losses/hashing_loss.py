@@ -17,6 +17,8 @@ Need: TypeAlias = Literal["code_length", "classes", "labels", "random_state"]
 Outputs: TypeAlias = Any
 """What the network's head gives: u of shape (batch, code_length), or (u, logits) or (u, z) to losses that read more."""
 
+OF_SEVERAL_LABELS = "several labels a sample are uint8 or bool, (batch, classes)"
+
 
 @dataclass_transform(eq_default=False, field_specifiers=(field,))
 class _OfFields(nn.Module):
@@ -49,7 +51,7 @@ class HashingLoss(_OfFields, ABC):
             loss on u alone.
         supervised: True if the loss reads labels.
         reads_features: True if the loss is given the frozen trunk's z beside u, and only the hash layer is trained.
-        several_labels: True if an image may have any number of labels; such losses compare labels by `shares_a_label`.
+        several_labels: True if an image may have any number of labels; losses of pairs compare by `shares_a_label`.
         views: number of times that a batch has every image, each time augmented by a draw of its own: first all images
             once, then all again in the same order.
         metrics: detached scalars by name that are watched beside the loss, of the batch that was computed last.
@@ -180,7 +182,8 @@ def class_numbers(labels: Tensor, batch: int) -> Tensor:
         tensor([3, 1])
     """
     if labels.ndim != 1 or len(labels) != batch:
-        raise InputError(f"labels must be ({batch},) for u of {batch} samples, got shape {tuple(labels.shape)}")
+        hint = f"; {OF_SEVERAL_LABELS}" if labels.ndim == 2 else ""
+        raise InputError(f"labels must be ({batch},) for u of {batch} samples, got shape {tuple(labels.shape)}{hint}")
     if labels.is_floating_point() or labels.is_complex() or labels.dtype == torch.bool:
         raise InputError(f"labels must be whole numbers, got {labels.dtype}; convert them with `.long()`")
     return labels.long()

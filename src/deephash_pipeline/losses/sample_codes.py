@@ -12,7 +12,6 @@ from torch import Tensor
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.losses.hashing_loss import (
     HashingLoss,
-    at_least_float32,
     class_numbers,
     is_multi_hot,
     label_matrix,
@@ -54,9 +53,17 @@ class SampleCodesLoss(HashingLoss):
         """Solve for the codes.
 
         Args:
-            u: outputs u of the training set without augmentation, (samples, code_length).
+            u: outputs u of the training set without augmentation, floating, (samples, code_length).
+
+        Raises:
+            InputError: u is of another shape.
         """
-        u = at_least_float32(u)
+        if u.shape != self.codes.shape:
+            raise InputError(
+                f"u must be {tuple(self.codes.shape)}, a row for every image that {type(self).__name__} was made for, "
+                f"got shape {tuple(u.shape)}"
+            )
+        u = u.float()
         self.codes = self.solved(self.codes.clone() if self.codes.any() else signs(u), u)
 
     @abstractmethod

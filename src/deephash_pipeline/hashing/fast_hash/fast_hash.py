@@ -1,15 +1,17 @@
 """FastHash: bits by graph cuts, and boosted decision trees that tell them from features."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, PositiveInt
 
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.hashing.base import HashFunction, learned
 from deephash_pipeline.hashing.fast_hash.block_graph_cut import blocks_of, draw_pairs, infer_bits
 from deephash_pipeline.hashing.fast_hash.boosted_trees import Ensemble, EnsembleSize, add_votes, boost
-from deephash_pipeline.hashing.rows import Ints
+from deephash_pipeline.hashing.rows import Ints, require_different_rows
 
 
 class FastHash(HashFunction):
@@ -67,6 +69,7 @@ class FastHash(HashFunction):
     passes: PositiveInt = 2
 
     def _learn(self, z: NDArray[Any], labels: Ints) -> dict[str, NDArray[Any]]:
+        require_different_rows(z, "splits")
         generator = np.random.default_rng(self.random_state)
         z = np.ascontiguousarray(z, dtype=np.float32)
         pairs, blocks = draw_pairs(labels, self.partners, generator), blocks_of(labels, generator)
@@ -82,7 +85,22 @@ class FastHash(HashFunction):
             said = add_votes(z, trees.feature[np.newaxis], trees.value[np.newaxis])[:, 0] >= 0
             distance += said[pairs.first] != said[pairs.second]
         feature, value, splits = (np.stack(part) for part in zip(*learned, strict=True))
+        if not splits.any():
+            raise InputError(
+                "X differs too little for trees, to which values nearer than 1e-7 are equal: scale the features up"
+            )
         return {"feature": feature, "value": value, "splits": splits.sum(axis=0)}
+
+    def _set_arrays(self, arrays: Mapping[str, Any]) -> None:
+        super()._set_arrays(arrays)
+        # What walks through the trees checks no index.
+        nodes = self.feature_.shape[2]
+        if not nodes or nodes & (nodes + 1):
+            raise InputError(f"arrays of FastHash have trees of {nodes} nodes, not 2^n - 1: fit the encoder again")
+        if self.feature_.min(initial=0) < 0 or self.feature_.max(initial=0) >= self.n_features_in_:
+            raise InputError(
+                f"array feature of FastHash names a feature outside 0..{self.n_features_in_ - 1}: fit the encoder again"
+            )
 
     def _outputs(self, z: Any, xp: Any = np) -> Any:
         return add_votes(z.astype(np.float32), self.feature_, self.value_)

@@ -14,7 +14,13 @@ from torch import Tensor
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.losses.exponentiated import cpu, tiles
 from deephash_pipeline.losses.exponentiated.formula import Departures, LossAndGradient, LossScale
-from deephash_pipeline.losses.hashing_loss import HashingLoss, deviation, is_multi_hot, supervision_matrix
+from deephash_pipeline.losses.hashing_loss import (
+    OF_SEVERAL_LABELS,
+    HashingLoss,
+    deviation,
+    is_multi_hot,
+    supervision_matrix,
+)
 
 TRITON_IS_INSTALLED = importlib.util.find_spec("triton") is not None
 SATURATION = 10.0
@@ -84,7 +90,7 @@ class ExponentiatedLoss(HashingLoss):
             supervision: labels, as `forward` takes them, or Y of Eqn (1), shape (batch, batch).
 
         Raises:
-            InputError: u or supervision of another shape or kind.
+            InputError: u or supervision of another shape or kind, or a matrix that is no Y.
 
         Example:
             >>> u = torch.tensor([[1.0, -1.0], [1.0, 1.0]], dtype=torch.float64)
@@ -103,7 +109,13 @@ class ExponentiatedLoss(HashingLoss):
         if labels.shape != (batch, batch):
             raise InputError(
                 f"supervision must be labels ({batch},) or a matrix ({batch}, {batch}), got shape {tuple(labels.shape)}"
+                f"; {OF_SEVERAL_LABELS}"
             )
+        known = ((labels == 0) | (labels.abs() == 1)).all()
+        # Of a batch of one class no entry is -1; whole numbers without it are taken for labels of a wrong type.
+        signed = labels.is_floating_point() or (labels == -1).any()
+        if not (known and signed and torch.equal(labels, labels.T)):
+            raise InputError(f"a matrix of supervision must be symmetric, of -1, 0 and 1; {OF_SEVERAL_LABELS}")
         return outputs, labels
 
 
