@@ -223,7 +223,7 @@ def _walk(root: str) -> Iterator[str]:
         try:
             status = os.stat(place)
             with os.scandir(place) as entries:
-                visible = sorted((entry.name, entry.is_dir()) for entry in entries if entry.name[0] != ".")
+                visible = sorted((entry.name, _is_folder(entry)) for entry in entries if entry.name[0] != ".")
         except OSError:
             yield below
             continue
@@ -233,6 +233,14 @@ def _walk(root: str) -> Iterator[str]:
             entered.add(identity)
             yield from (os.path.join(below, name) for name, is_folder in visible if not is_folder)
             waiting += [os.path.join(below, name) for name, is_folder in reversed(visible) if is_folder]
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    """Tell whether an entry is a folder; a link that cannot be followed is none."""
+    try:
+        return entry.is_dir()
+    except OSError:
+        return False
 
 
 def stamp_of(path: str | Path) -> str | None:
