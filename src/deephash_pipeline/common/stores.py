@@ -6,6 +6,7 @@ sent to other processes.
 """
 
 import asyncio
+import glob
 import os
 import re
 import socket
@@ -241,6 +242,30 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
         return entry.is_dir()
     except OSError:
         return False
+
+
+def matches(pattern: str) -> list[str]:
+    """List the files and folders of a disk that match a glob, by name, without what is hidden.
+
+    Two stars are a folder and all that `walk` enters below it.
+
+    Example:
+        >>> from tempfile import TemporaryDirectory
+        >>> with TemporaryDirectory() as folder:
+        ...     for name in ("b.png", "a/1.png", "a/1.txt"):
+        ...         write_whole(f"{folder}/{name}", b"")
+        ...     [os.path.relpath(path, folder) for path in matches(f"{folder}/**/*.png")]
+        ['a/1.png', 'b.png']
+    """
+    parts = Path(pattern).parts
+    if "**" not in parts:
+        return sorted(glob.glob(pattern))
+    above, below = parts[: parts.index("**")], parts[parts.index("**") + 1 :]
+    found: set[str] = set()
+    for top in glob.glob(os.path.join(*above)) if above else ["."]:
+        for folder in {os.path.join(top, folder) for name in walk(top) for folder in Path(name).parents}:
+            found.update(matches(os.path.join(glob.escape(folder), *(below or "*"))))
+    return sorted(os.fspath(Path(path)) for path in found)
 
 
 def stamp_of(path: str | Path) -> str | None:
