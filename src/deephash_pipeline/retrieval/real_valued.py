@@ -34,7 +34,7 @@ def real_valued_metrics(
         ``database_size``.
 
     Raises:
-        InputError: arrays whose sizes do not fit.
+        InputError: arrays whose sizes do not fit, or features that are not finite.
 
     Example:
         >>> items = np.array([[0.0], [1.0], [5.0]])
@@ -47,6 +47,9 @@ def real_valued_metrics(
         raise InputError(
             f"queries have shape {queries.shape} and items {items.shape}: give (n, D) and (m, D) of the same features"
         )
+    for name, features in (("queries", queries), ("items", items)):
+        if not np.isfinite(features).all():
+            raise InputError(f"{name} holds NaN or infinity, which is at no distance: leave out its row, or mend it")
     query_labels, item_labels = check_label_pair(query_labels, queries, item_labels, items)
     scores: dict[str, list[NDArray[np.float64]]] = {}
     relevant_items: list[NDArray[np.int64]] = []

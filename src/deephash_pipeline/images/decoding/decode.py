@@ -68,7 +68,7 @@ def decode_image(
 
     Raises:
         BrokenImageError: if the file cannot be read or decoded, has more pixels than Pillow takes for sane, or
-            numbers of 32 bits, whose black and white are not known.
+            numbers of 32 bits or with a sign, whose black and white are not known.
         InputError: if the machine is at fault and not the file: out of memory or of open files, or the disk fails.
 
     Example:
