@@ -102,6 +102,9 @@ def test_the_same_is_written_in_every_form(command, folder, tmp_path):
         before = outputs[form].read_bytes()
         assert "is there: name another file" in one_line(command("duplicates", folder, option, outputs[form]))
         assert outputs[form].read_bytes() == before
+    below = folder / "a.png" / "deep" / "found.csv"
+    assert f"{folder}/a.png is no folder or read-only" in one_line(command("duplicates", folder, "--csv", below))
+    assert "no picture in" in command("duplicates", folder / "pipe.png").output
 
 
 def test_against_a_reference_only_what_has_a_copy_there_is_a_copy(command, folder, tmp_path):
@@ -191,9 +194,9 @@ def test_an_index_without_features_is_refused(command, folder, tmp_path):
 def test_one_picture_and_its_copy_need_no_network(command, tmp_path, monkeypatch):
     monkeypatch.setattr(FeatureExtractor, "pretrained", lambda **options: pytest.fail("nothing is to be computed"))
     scene(1).save(tmp_path / "a.png")
-    shutil.copy(tmp_path / "a.png", tmp_path / "b.png")
-    [group] = found(command, tmp_path, tmp_path)["groups"]
-    assert [member["reason"] for member in group][1:] == ["equal bytes"]
+    shutil.copy(tmp_path / "a.png", tmp_path / "b\n.png")
+    assert len(found(command, tmp_path, tmp_path)["groups"]) == 1
+    assert "/b\\n.png  equal bytes\n" in command("duplicates", tmp_path).output
 
 
 def test_features_are_whitened_by_their_deviations():

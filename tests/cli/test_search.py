@@ -166,12 +166,11 @@ def test_an_id_of_another_file_does_not_replace_it(command, digits, tmp_path, mo
 
 
 def test_what_is_left_out_is_named_whole_and_nothing_added_is_an_error(command, digits):
+    os.mkdir("broken")
     for number in range(30):
-        Path("broken", f"{number}.png").parent.mkdir(exist_ok=True)
         Path("broken", f"{number}.png").write_text("no image")
     os.mkfifo("broken/pipe.png")
-    deep = Path("broken")
-    with contextlib.chdir(deep):
+    with contextlib.chdir("broken"):
         for _ in range(20):
             os.mkdir("d" * 250)
             os.chdir("d" * 250)

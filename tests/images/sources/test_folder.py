@@ -54,8 +54,7 @@ def test_every_format_is_listed_at_any_depth(root):
 def test_linked_folders_are_entered_once(root, tmp_path):
     before = listed(root).splits["training"]
     elsewhere = tmp_path / "elsewhere"
-    elsewhere.mkdir()
-    Image.new("L", (4, 4)).save(elsewhere / "linked.png")
+    paint(elsewhere / "linked.png", 9)
     (root / "train" / "cat" / "more").symlink_to(elsewhere)
     (root / "train" / "cat" / "twin").symlink_to(elsewhere)
     (elsewhere / "round").symlink_to(elsewhere)

@@ -52,7 +52,7 @@ def test_a_list_names_images_from_its_own_folder_each_once(kind, folder, hasher,
 
 def test_what_is_passed_over_is_said_and_what_cannot_be_read_is_listed(tmp_path, pictures, hasher, caplog):
     photos, elsewhere = tmp_path / "photos", tmp_path / "elsewhere"
-    photos.mkdir()
+    (photos / "an.index" / "segments").mkdir(parents=True)
     elsewhere.mkdir()
     (photos / "no suffix").write_bytes(pictures["2/02.png"])
     (elsewhere / "1.jfif").write_bytes(pictures["0/00.png"])
@@ -61,7 +61,6 @@ def test_what_is_passed_over_is_said_and_what_cannot_be_read_is_listed(tmp_path,
     (photos / "lost").symlink_to("/nowhere")
     (photos / "notes.txt").write_text("no image")
     os.mkfifo(photos / "pipe.png")
-    (photos / "an.index" / "segments").mkdir(parents=True)
     (photos / "an.index" / "index.sqlite").touch()
     (photos / "an.index" / "1.png").write_bytes(pictures["0/00.png"])
     codes, _, broken = encoded(Source(str(photos)), hasher)
