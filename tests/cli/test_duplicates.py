@@ -57,6 +57,7 @@ def folder(tmp_path):
     scene(2).save(folder / "b.png")
     scene(3).save(folder / "c.png")
     (folder / "broken.png").write_bytes(b"no image")
+    os.mkfifo(folder / "pipe.png")
     return folder
 
 
@@ -74,11 +75,11 @@ def test_every_copy_is_in_one_group_with_what_to_keep_and_why(command, folder, t
     report = found(command, tmp_path, folder)
     [group] = report["groups"]
     everything = {path.name for path in folder.iterdir()}
-    assert names(group) == everything - {"b.png", "c.png", "broken.png"}
+    assert names(group) == everything - {"b.png", "c.png", "broken.png", "pipe.png"}
     kept, *others = group
     assert (kept["action"], kept["width"], kept["reason"]) == ("keep", 320, "as many pixels, most bytes")
     assert {member["action"] for member in others} == {"remove"}
-    assert [os.path.basename(broken["path"]) for broken in report["skipped"]] == ["broken.png"]
+    assert names(report["skipped"]) == {"broken.png", "pipe.png"}
     assert {path.name for path in folder.iterdir()} == everything
 
 
@@ -101,6 +102,9 @@ def test_the_same_is_written_in_every_form(command, folder, tmp_path):
         before = outputs[form].read_bytes()
         assert "is there: name another file" in one_line(command("duplicates", folder, option, outputs[form]))
         assert outputs[form].read_bytes() == before
+    below = folder / "a.png" / "deep" / "found.csv"
+    assert f"{folder}/a.png is no folder or read-only" in one_line(command("duplicates", folder, "--csv", below))
+    assert "no picture in" in command("duplicates", folder / "pipe.png").output
 
 
 def test_against_a_reference_only_what_has_a_copy_there_is_a_copy(command, folder, tmp_path):
@@ -190,9 +194,9 @@ def test_an_index_without_features_is_refused(command, folder, tmp_path):
 def test_one_picture_and_its_copy_need_no_network(command, tmp_path, monkeypatch):
     monkeypatch.setattr(FeatureExtractor, "pretrained", lambda **options: pytest.fail("nothing is to be computed"))
     scene(1).save(tmp_path / "a.png")
-    shutil.copy(tmp_path / "a.png", tmp_path / "b.png")
-    [group] = found(command, tmp_path, tmp_path)["groups"]
-    assert [member["reason"] for member in group][1:] == ["equal bytes"]
+    shutil.copy(tmp_path / "a.png", tmp_path / "b\n.png")
+    assert len(found(command, tmp_path, tmp_path)["groups"]) == 1
+    assert "/b\\n.png  equal bytes\n" in command("duplicates", tmp_path).output
 
 
 def test_features_are_whitened_by_their_deviations():

@@ -141,10 +141,7 @@ def test_where_two_axes_could_be_channels_it_is_the_one_of_the_size_asked_for():
         (pixels(3, 8, 8), r"\(3, 8, 8\) is three grey images or one in colour: give it as \(3, 1, 8, 8\) or \(1, 3"),
         (pixels(5, 3, 8, 3), "the axis of the channels is not clear"),
         (pixels(5, 4, 8, 8), "the axis of the channels is not clear"),
-        (
-            [pixels(5, 8, 8)],
-            r"item 0 of the images is of shape \(5, 8, 8\): .*give several grey ones as \(n, 1, H, W\)",
-        ),
+        ([pixels(5, 8, 8)], r"item 0 of the images is of shape \(5, 8, 8\): .*grey ones as \(n, 1, H, W\)"),
         (np.zeros((5, 8, 8)), r"images: float64 of shape \(5, 8, 8\); give uint8"),
         ([pixels(8, 8), np.zeros((8, 8), dtype=bool)], "item 1 of the images: bool of shape"),
         (pixels(5, 1, 0, 8), "uint8 of shape"),
@@ -152,13 +149,10 @@ def test_where_two_axes_could_be_channels_it_is_the_one_of_the_size_asked_for():
         (pixels(8), "uint8 of shape"),
         (
             [(pixels(8, 8), 3)],
-            "item 0 of the images is of type tuple: give paths, contents of files, images of Pillow or uint8 arrays",
+            "item 0 of the images is of type tuple: give paths, .*, images of Pillow or uint8 arrays",
         ),
         (None, "images are of type NoneType"),
-        (
-            [pixels(8, 8), pixels(8, 9)],
-            r"of different sizes, such as \[\(8, 8\), \(8, 9\)\] pixels: give a size to resize to",
-        ),
+        ([pixels(8, 8), pixels(8, 9)], r"of different sizes, such as \[\(8, 8\), \(8, 9\)\] pixels: give a size to"),
     ],
 )
 def test_what_is_no_image_is_refused_in_one_line(images, fault):
@@ -168,10 +162,11 @@ def test_what_is_no_image_is_refused_in_one_line(images, fault):
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"image_shape": (2, 8, 8)}, {"image_shape": (3, 8)}, {"batch_size": 0}, {"errors": "ignore"}]
+    "wrong",
+    [{"image_shape": (2, 8, 8)}, {"image_shape": (3, 8)}, {"batch_size": 0}, {"batch_size": 2.5}, {"errors": "ignore"}],
 )
 def test_arguments_that_make_no_sense_are_refused_before_anything_is_read(wrong):
-    with pytest.raises(InputError, match="with 1 or 3 channels, batch_size at least 1 and errors 'raise' or 'skip'"):
+    with pytest.raises(InputError, match="with 1 or 3 channels, batch_size a whole number from 1 on and errors 'raise"):
         image_batches(["missing.png"], **{"image_shape": (3, 8, 8), **wrong})
 
 

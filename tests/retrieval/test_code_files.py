@@ -21,12 +21,9 @@ BYTES = {**BITS, **{name: pack_bits(BITS[name]) for name in CODES}, "code_length
 
 def assert_packed(arrays):
     """Assert that codes and labels become what they are made from."""
-    codes = labelled_codes(**arrays)
-    np.testing.assert_array_equal(codes.query_codes, pack_bits(QUERY_BITS))
-    np.testing.assert_array_equal(codes.query_labels, QUERY_LABELS)
-    np.testing.assert_array_equal(codes.database_codes, pack_bits(DATABASE_BITS))
-    np.testing.assert_array_equal(codes.database_labels, DATABASE_LABELS)
-    assert codes.code_length == CODE_LENGTH
+    expected = pack_bits(QUERY_BITS), QUERY_LABELS, pack_bits(DATABASE_BITS), DATABASE_LABELS, CODE_LENGTH
+    for found, wanted in zip(labelled_codes(**arrays), expected, strict=True):
+        np.testing.assert_array_equal(found, wanted)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int8", "int64"])
@@ -40,8 +37,9 @@ def test_zeros_and_ones_of_any_type_are_bits_with_or_without_their_length(dtype,
     assert_packed({**BITS, **{name: BITS[name].astype(dtype) for name in CODES}, **code_length})
 
 
-def test_packed_bytes_are_taken_with_their_length():
-    assert_packed(BYTES)
+@pytest.mark.parametrize("as_stored", [int, np.array])
+def test_packed_bytes_are_taken_with_their_length(as_stored):
+    assert_packed({**BYTES, "code_length": as_stored(CODE_LENGTH)})
 
 
 def test_a_single_bit_is_a_byte_of_its_own_only_with_a_code_length():

@@ -55,6 +55,8 @@ def test_the_chance_level_is_the_score_of_equal_codes():
 
 def test_the_chance_level_of_unknown_classes_is_undefined():
     assert math.isnan(chance_level(np.array([5, 6]), np.array([0, 1])))
+    with pytest.raises(InputError, match="query_labels must be a one-dimensional integer array"):
+        chance_level([5, 6], np.array([0, 1]))
 
 
 def test_the_summary_means_over_queries_with_relevant_items_and_counts_the_others():

@@ -103,6 +103,8 @@ def duplicates(
             click.echo(f"not in the list: {line!r}: its name has a line break", err=True)
     size = readable_bytes(sum(photo.bytes for photo in removable))
     click.echo(f"files: {found.pictures}, groups: {len(found.groups)}, copies: {len(removable)} ({size})", err=True)
+    if not found.pictures:
+        raise InputError(f"no picture in {', '.join(paths)} can be read: mend what is left out, or name others")
 
 
 def _check_outputs(outputs: Sequence[Path], overwrite: bool) -> None:
@@ -112,8 +114,9 @@ def _check_outputs(outputs: Sequence[Path], overwrite: bool) -> None:
     for file in outputs:
         if file.exists() and not overwrite:
             raise InputError(f"{file} is there: name another file, or add --overwrite")
-        if file.parent.exists() and not os.access(file.parent, os.W_OK):
-            raise InputError(f"{file} cannot be written: its folder is read-only, name another")
+        above = next(filter(Path.exists, file.absolute().parents))
+        if not (above.is_dir() and os.access(above, os.W_OK)):
+            raise InputError(f"{file} cannot be written: {above} is no folder or read-only, name another")
 
 
 def _facts(member: Member) -> dict[str, Any]:

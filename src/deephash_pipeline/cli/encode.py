@@ -5,7 +5,7 @@ import click
 from deephash_pipeline.cli.hashers import named_hasher
 from deephash_pipeline.cli.options import device_option, print_left_out
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.search.encoding import EncodingWorkers, Source, encode_source
+from deephash_pipeline.search.encoding import CodeFolder, EncodingWorkers, Source, encode_source
 from deephash_pipeline.search.encoding.encode import IMAGES_PER_BLOCK
 
 
@@ -48,5 +48,5 @@ def encode(
     there = f", {report.there} there already" if report.there else ""
     click.echo(f"{output}: {report.images} images encoded, files of codes: {report.blocks}{there}")
     print_left_out(report.broken)
-    if not (report.images or report.there):
+    if not (report.images or any(block.names for block in CodeFolder(output))):
         raise InputError(f"no image of {source} was encoded: mend what is left out, or name other images")

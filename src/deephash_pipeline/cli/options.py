@@ -16,6 +16,7 @@ from deephash_pipeline.search.replacing import holds_vectors
 
 HASHER_MARK = b"deephash_pipeline.hasher"
 """In the header of every file that has a hasher."""
+CONTROL_CHARACTERS = {code: ascii(chr(code))[1:-1] for code in (*range(32), 127)}
 FOLDER = click.Path(path_type=Path)
 device_option = click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda or cuda:N.")
 engine_option = click.option("--engine", help="Search codes in another engine: postgresql://... or milvus:http://...")
@@ -64,12 +65,13 @@ def opened(
 def print_left_out(broken: Iterable[Any]) -> None:
     """Name images that are left out, a line each, and why."""
     for image in broken:
-        click.echo(f"left out: {image.name}: {image.reason}", err=True)
+        click.echo(f"left out: {image.name}: {image.reason}".translate(CONTROL_CHARACTERS), err=True)
 
 
 def print_columns(rows: Sequence[Sequence[str]]) -> None:
-    """Print rows in columns of which nothing is cut or wrapped, in a pipe as in a terminal."""
-    widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
+    """Print rows in columns of which nothing is cut or wrapped, in a pipe as in a terminal; a row is a line."""
+    shown = [[cell.translate(CONTROL_CHARACTERS) for cell in row] for row in rows]
+    widths = [max(map(cell_len, column)) for column in zip(*shown, strict=True)]
+    for row in shown:
         cells = (cell + " " * (width - cell_len(cell)) for cell, width in zip(row, widths, strict=True))
         click.echo("  ".join(cells).rstrip())

@@ -6,6 +6,7 @@ sent to other processes.
 """
 
 import asyncio
+import glob
 import os
 import re
 import socket
@@ -223,7 +224,7 @@ def _walk(root: str) -> Iterator[str]:
         try:
             status = os.stat(place)
             with os.scandir(place) as entries:
-                visible = sorted((entry.name, entry.is_dir()) for entry in entries if entry.name[0] != ".")
+                visible = sorted((entry.name, _is_folder(entry)) for entry in entries if entry.name[0] != ".")
         except OSError:
             yield below
             continue
@@ -233,6 +234,38 @@ def _walk(root: str) -> Iterator[str]:
             entered.add(identity)
             yield from (os.path.join(below, name) for name, is_folder in visible if not is_folder)
             waiting += [os.path.join(below, name) for name, is_folder in reversed(visible) if is_folder]
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    """Tell whether an entry is a folder; a link that cannot be followed is none."""
+    try:
+        return entry.is_dir()
+    except OSError:
+        return False
+
+
+def matches(pattern: str) -> list[str]:
+    """List the files and folders of a disk that match a glob, by name, without what is hidden.
+
+    Two stars are a folder and all that `walk` enters below it.
+
+    Example:
+        >>> from tempfile import TemporaryDirectory
+        >>> with TemporaryDirectory() as folder:
+        ...     for name in ("b.png", "a/1.png", "a/1.txt"):
+        ...         write_whole(f"{folder}/{name}", b"")
+        ...     [os.path.relpath(path, folder) for path in matches(f"{folder}/**/*.png")]
+        ['a/1.png', 'b.png']
+    """
+    parts = Path(pattern).parts
+    if "**" not in parts:
+        return sorted(glob.glob(pattern))
+    above, below = parts[: parts.index("**")], parts[parts.index("**") + 1 :]
+    found: set[str] = set()
+    for top in glob.glob(os.path.join(*above)) if above else ["."]:
+        for folder in {os.path.join(top, folder) for name in walk(top) for folder in Path(name).parents}:
+            found.update(matches(os.path.join(glob.escape(folder), *(below or "*"))))
+    return sorted(os.fspath(Path(path)) for path in found)
 
 
 def stamp_of(path: str | Path) -> str | None:

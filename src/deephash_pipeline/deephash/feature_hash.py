@@ -29,7 +29,7 @@ class FeatureHash(BaseEstimator, ImageHasher):  # type: ignore[misc]
 
     Args:
         hash_function: hash function of `deephash_pipeline.hashing`, which is copied; None for ITQ with 48 bits. LSH,
-            PCAH, ITQ, SH, AGH and SpH need no labels.
+            PCAH, ITQ, SH, SRH, AGH and SpH need no labels.
         network: a classifier of `torchvision.models`, or a model of timm, such as ``timm/tf_efficientnet_lite0``.
         weights: file of its state, ``.safetensors`` or of `torch.save`; None for its library's: those of an installed
             package (extra ``photos``), else downloaded.

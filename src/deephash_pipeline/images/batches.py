@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
 from itertools import chain, islice
+from numbers import Integral
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -111,10 +112,12 @@ def image_batches(
         ([1], 'missing.png')
     """
     channels, *size = image_shape
-    if channels not in CHANNELS or len(size) not in (0, 2) or batch_size < 1 or errors not in ("raise", "skip"):
+    is_count = isinstance(batch_size, Integral) and batch_size >= 1
+    if channels not in CHANNELS or len(size) not in (0, 2) or not is_count or errors not in ("raise", "skip"):
         raise InputError(
             f"image_shape={image_shape!r}, batch_size={batch_size!r}, errors={errors!r}: image_shape is (channels, "
-            "height, width) or (channels,) with 1 or 3 channels, batch_size at least 1 and errors 'raise' or 'skip'."
+            "height, width) or (channels,) with 1 or 3 channels, batch_size a whole number from 1 on and errors "
+            "'raise' or 'skip'."
         )
     if isinstance(images, str | Path | bytes | Image.Image):
         single: Iterator[OneImage] = iter([images])

@@ -158,7 +158,7 @@ def chance_level(query_labels: NDArray[Any], database_labels: NDArray[Any]) -> f
         >>> round(chance_level(np.array([0, 1]), np.array([0, 0, 0, 1])), 4)
         0.6806
     """
-    if query_labels.ndim == 2:
+    if np.ndim(query_labels) == 2:
         same, code = (np.zeros((len(labels), 1), np.uint8) for labels in (query_labels, database_labels))
         return mean_average_precision(count_distances(same, query_labels, code, database_labels, code_length=1))
     classes, queries = np.unique(check_labels(query_labels, "query_labels"), return_counts=True)

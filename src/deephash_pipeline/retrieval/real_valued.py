@@ -30,11 +30,11 @@ def real_valued_metrics(
 
     Returns:
         Metrics by the names that those of codes have: mAP over all items, mAP at 1,000 in both conventions, precision
-        at 1,000 (None where there are fewer items); ``queries``, ``queries_without_relevant_items`` and
+        at 1,000, all items where there are fewer; ``queries``, ``queries_without_relevant_items`` and
         ``database_size``.
 
     Raises:
-        InputError: arrays whose sizes do not fit.
+        InputError: arrays whose sizes do not fit, or features that are not finite.
 
     Example:
         >>> items = np.array([[0.0], [1.0], [5.0]])
@@ -47,25 +47,26 @@ def real_valued_metrics(
         raise InputError(
             f"queries have shape {queries.shape} and items {items.shape}: give (n, D) and (m, D) of the same features"
         )
+    for name, features in (("queries", queries), ("items", items)):
+        if not np.isfinite(features).all():
+            raise InputError(f"{name} holds NaN or infinity, which is at no distance: leave out its row, or mend it")
     query_labels, item_labels = check_label_pair(query_labels, queries, item_labels, items)
     scores: dict[str, list[NDArray[np.float64]]] = {}
     relevant_items: list[NDArray[np.int64]] = []
     for histograms in _counts_by_rank(queries, query_labels, items, item_labels):
         of_block = {
+            f"precision_at_{TRUNCATION_RANK}": precision_at(histograms, TRUNCATION_RANK),
             "mean_average_precision": average_precision(histograms),
             f"mean_average_precision_at_{TRUNCATION_RANK}": average_precision_at(histograms, TRUNCATION_RANK),
             f"mean_average_precision_at_{TRUNCATION_RANK}_by_hits": average_precision_at_by_hits(
                 histograms, TRUNCATION_RANK
             ),
         }
-        if len(items) >= TRUNCATION_RANK:
-            of_block[f"precision_at_{TRUNCATION_RANK}"] = precision_at(histograms, TRUNCATION_RANK)
         for name, values in of_block.items():
             scores.setdefault(name, []).append(values)
         relevant_items.append(histograms.relevant_items)
     found = np.concatenate(relevant_items) > 0
     return {
-        f"precision_at_{TRUNCATION_RANK}": None,
         **{name: mean_of_evaluated(np.concatenate(values), found) for name, values in scores.items()},
         "queries": len(queries),
         "queries_without_relevant_items": int((~found).sum()),

@@ -133,8 +133,8 @@ def test_every_mode_looks_as_in_a_browser(tmp_path):
 
 
 def test_a_transparent_value_shows_white():
-    for colour_type, key in ((0, [7]), (2, [7, 0, 9])):
-        content = png(8, colour_type, key * 16, (b"tRNS", struct.pack(f">{len(key)}H", *key)))
+    for depth, colour_type, key in ((8, 0, [7]), (8, 2, [7, 0, 9]), (16, 0, [7])):
+        content = png(depth, colour_type, key * 16, (b"tRNS", struct.pack(f">{len(key)}H", *key)))
         for given in (io.BytesIO(content), Image.open(io.BytesIO(content))):
             assert decode_image(given, None, 3)[0, 0, 0] == 255
 

@@ -54,8 +54,7 @@ def test_every_format_is_listed_at_any_depth(root):
 def test_linked_folders_are_entered_once(root, tmp_path):
     before = listed(root).splits["training"]
     elsewhere = tmp_path / "elsewhere"
-    elsewhere.mkdir()
-    Image.new("L", (4, 4)).save(elsewhere / "linked.png")
+    paint(elsewhere / "linked.png", 9)
     (root / "train" / "cat" / "more").symlink_to(elsewhere)
     (root / "train" / "cat" / "twin").symlink_to(elsewhere)
     (elsewhere / "round").symlink_to(elsewhere)
@@ -82,16 +81,15 @@ def test_files_of_other_kinds_are_counted_in_one_line(root, caplog):
 def test_what_cannot_be_read_is_listed_to_be_found_broken(root):
     cat = root / "train" / "cat"
     whole = listed(root).splits["training"].ids
-    (cat / "9.png").symlink_to("/nowhere/9.png")
-    (cat / "more").symlink_to("/nowhere/more")
-    (root / "train" / "cow").symlink_to("/nowhere/cow")
+    for name in ("9.png", "more", "round", "../cow", "../loop"):
+        (cat / name).symlink_to(os.path.basename(name) if name in ("round", "../loop") else f"/nowhere/{name}")
     os.mkfifo(cat / "pipe.png")
     found = listed(root)
-    lost = ["train/cat/9.png", "train/cat/more", "train/cat/pipe.png", "train/cow"]
+    lost = ["train/cat/9.png", "train/cat/more", "train/cat/pipe.png", "train/cat/round", "train/cow", "train/loop"]
     assert sorted(set(found.splits["training"].ids) - set(whole)) == lost
-    assert "cow" in found.class_names
+    assert found.class_names == ["cat", "cow", "dog", "loop"]
     for name in lost:
-        with pytest.raises(BrokenImageError, match=r"No such file|no regular file"):
+        with pytest.raises(BrokenImageError, match=r"No such file|no regular file|Too many levels"):
             decode_image(root / name, 8, 3)
 
 

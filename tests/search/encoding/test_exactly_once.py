@@ -105,11 +105,14 @@ def test_a_command_that_is_killed_goes_on_where_it_was_and_leaves_no_worker(undi
     assert contents(tmp_path / "codes") == contents(undisturbed)
 
 
-def test_of_images_that_have_changed_or_are_new_the_blocks_are_made_again(folder, hasher, code_of, tmp_path):
+def test_blocks_of_new_changed_and_newly_readable_images_are_made_again(folder, hasher, code_of, tmp_path, monkeypatch):
     pictures = tmp_path / "pictures"
     shutil.copytree(folder / "0", pictures)
     arguments = (hasher, Source(str(pictures)), tmp_path / "codes", EncodingWorkers(1, device="cpu"), 4)
+    monkeypatch.setattr(os, "access", lambda path, mode: not str(path).endswith("00.png"))
     assert encode_source(*arguments).blocks == 4
+    monkeypatch.undo()
+    assert encode_source(*arguments).there == 3
     shutil.copy(pictures / "00.png", pictures / "39.png")
     shutil.copy(pictures / "03.png", pictures / "99.png")
     report = encode_source(*arguments)

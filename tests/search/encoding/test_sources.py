@@ -22,8 +22,9 @@ def encoded(source, hasher, images_per_block=16):
     return codes, labels, {broken.name for block in blocks for broken in block.broken}
 
 
-def test_blocks_of_a_folder_are_its_names_in_order_so_many_at_a_time(folder, pictures):
-    blocks = list(Source(str(folder)).blocks(16))
+@pytest.mark.parametrize("below", ["", "/**/*.png"])
+def test_blocks_of_a_folder_and_of_a_glob_are_the_names_in_order_so_many_at_a_time(below, folder, pictures):
+    blocks = Source(f"{folder}{below}").blocks(16)
     assert [len(block.entries) for block in blocks] == [16, 16, 8]
     assert [entry.name for block in blocks for entry in block.entries] == sorted(pictures)
 
@@ -33,23 +34,16 @@ def test_images_of_a_folder_have_the_librarys_codes_and_broken_ones_are_listed(f
     assert codes == code_of
     assert broken == BROKEN
     assert labels["2/02.png"] == "2"
-
-
-def test_a_glob_of_two_stars_has_the_images_of_all_folders_below(folder, pictures):
-    (folder / "loop").symlink_to(folder)
-    try:
-        (block,) = Source(f"{folder}/**/*.png").blocks(100)
-    finally:
-        (folder / "loop").unlink()
-    assert [entry.name for entry in block.entries] == sorted(pictures)
+    alone = encoded(Source(str(folder / "2/02.png")), hasher)
+    assert alone == ({"02.png": code_of["2/02.png"]}, {"02.png": "2"}, set())
 
 
 @pytest.mark.parametrize("kind", ["txt", "csv"])
 def test_a_list_names_images_from_its_own_folder_each_once(kind, folder, hasher, code_of):
-    names = ["2/02.png", "0/00.png", "0/missing.png", *(["2/02.png"] if kind == "txt" else [])]
+    names = ["2/02.png", "0/00.png", "0/missing.png", *(["./2/02.png"] if kind == "txt" else [])]
     path = folder / f"some.{kind}"
     header, rows = ("path,label\n", [f"{name},class {name[0]}" for name in names]) if kind == "csv" else ("", names)
-    path.write_text(header + "\n".join(rows))
+    path.write_text(header + "\n".join(rows), "utf-8-sig")
     codes, labels, broken = encoded(Source(str(path)), hasher)
     assert codes == {name: code_of[name] for name in ("0/00.png", "2/02.png")}
     assert broken == {"0/missing.png"}
@@ -58,7 +52,7 @@ def test_a_list_names_images_from_its_own_folder_each_once(kind, folder, hasher,
 
 def test_what_is_passed_over_is_said_and_what_cannot_be_read_is_listed(tmp_path, pictures, hasher, caplog):
     photos, elsewhere = tmp_path / "photos", tmp_path / "elsewhere"
-    photos.mkdir()
+    (photos / "an.index" / "segments").mkdir(parents=True)
     elsewhere.mkdir()
     (photos / "no suffix").write_bytes(pictures["2/02.png"])
     (elsewhere / "1.jfif").write_bytes(pictures["0/00.png"])
@@ -67,14 +61,12 @@ def test_what_is_passed_over_is_said_and_what_cannot_be_read_is_listed(tmp_path,
     (photos / "lost").symlink_to("/nowhere")
     (photos / "notes.txt").write_text("no image")
     os.mkfifo(photos / "pipe.png")
-    (photos / "an.index" / "segments").mkdir(parents=True)
     (photos / "an.index" / "index.sqlite").touch()
     (photos / "an.index" / "1.png").write_bytes(pictures["0/00.png"])
     codes, _, broken = encoded(Source(str(photos)), hasher)
     assert set(codes) == {"linked/1.jfif", "no suffix"}
     assert broken == {"lost", "pipe.png"}
-    assert "passed over" in caplog.text
-    assert ": 2 (" in caplog.text
+    assert all(part in caplog.text for part in ("passed over", ": 2 ("))
 
 
 def test_a_bucket_is_asked_for():
@@ -132,8 +124,7 @@ def test_blocks_of_parquet_are_row_groups_and_ids_are_rows(tmp_path, pictures, h
 def test_parquet_with_a_column_of_ids_has_these_and_one_that_comes_again_is_left_out(tmp_path, pictures, hasher):
     parquet(tmp_path / "images.parquet", pictures, 40, id=[*(f"id {number}" for number in range(39)), "id 0"])
     codes, _, broken = encoded(Source(str(tmp_path / "images.parquet")), hasher)
-    assert "id 0" in codes
-    assert "id 0" in broken
+    assert "id 0" in codes.keys() & broken
     assert len(codes) == 37
 
 

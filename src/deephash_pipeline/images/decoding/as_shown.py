@@ -1,5 +1,6 @@
 """An image of any mode -> the colours that a browser shows, 8 bits and alpha."""
 
+import re
 import struct
 from contextlib import suppress
 from functools import lru_cache
@@ -19,7 +20,7 @@ def as_shown(image: Image.Image) -> Image.Image:
     """Read an image, which is changed: turned as its EXIF says, of mode L, LA, RGB or RGBA, in sRGB.
 
     Raises:
-        ValueError: it has numbers of 32 bits.
+        ValueError: it has numbers of 32 bits, or signed ones of 16.
 
     Example:
         >>> image = Image.new("L", (1, 1), 7)
@@ -36,7 +37,8 @@ def as_shown(image: Image.Image) -> Image.Image:
     # Pillow keeps the 16 bits of a PGM file in 32.
     sixteen = image.mode.startswith("I;16") or (image.mode == "I" and image.format == "PPM")
     if image.mode in {"I", "F"} and not sixteen:
-        raise ValueError(f"numbers of 32 bits (mode {image.mode}); convert it to 8 or 16")
+        numbers = "signed numbers of 16 bits" if re.search("16B?S", stored) else "numbers of 32 bits"
+        raise ValueError(f"{numbers} (mode {image.mode}); convert it to 8 or 16 without a sign")
     info, grey = image.info, image.mode in {"1", "L", "LA", "La"}
     if sixteen:
         values = np.asarray(image)
@@ -44,6 +46,8 @@ def as_shown(image: Image.Image) -> Image.Image:
             values = 0xFFFF - values
         # Pillow clips 16-bit grey at 255 instead of scaling it, which leaves a white image.
         image = Image.fromarray((values >> (4 if "I;12" in stored else 8)).astype(np.uint8))
+        if "transparency" in info:
+            image.putalpha(Image.fromarray(np.where(values == info["transparency"], 0, 255).astype(np.uint8)))
     elif image.has_transparency_data:
         image = in_mode(image, "LA" if grey else "RGBA")
     elif image.mode != "CMYK":

@@ -15,7 +15,7 @@ from PIL import Image, ImageFile, UnidentifiedImageError
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.images.decoding.as_shown import as_shown, in_mode
-from deephash_pipeline.images.decoding.formats import FORMAT_NAMES, FORMATS, HEIC_REMEDY, HEIC_SUFFIXES, check_readable
+from deephash_pipeline.images.decoding.formats import FORMAT_NAMES, FORMATS, HEIC_REMEDY, check_readable, lacks_reader
 from deephash_pipeline.images.decoding.image_files import Channels
 
 MODES = {1: "L", 3: "RGB"}
@@ -68,7 +68,7 @@ def decode_image(
 
     Raises:
         BrokenImageError: if the file cannot be read or decoded, has more pixels than Pillow takes for sane, or
-            numbers of 32 bits, whose black and white are not known.
+            numbers of 32 bits or with a sign, whose black and white are not known.
         InputError: if the machine is at fault and not the file: out of memory or of open files, or the disk fails.
 
     Example:
@@ -159,7 +159,7 @@ def _reason(error: Exception, image: object) -> str:
     reason = OBJECT.sub("", " ".join(str(error).split())).strip() or type(error).__name__
     if not isinstance(error, UnidentifiedImageError):
         return reason
-    heic = isinstance(image, str | Path) and Path(image).suffix.lower() in HEIC_SUFFIXES and "HEIF" not in FORMATS
+    heic = isinstance(image, str | Path) and lacks_reader(image)
     return f"{reason}: {HEIC_REMEDY}" if heic else f"{reason} as {FORMAT_NAMES}"
 
 

@@ -65,6 +65,16 @@ def is_image(path: str | Path) -> bool:
         return True
 
 
+def lacks_reader(path: str | Path) -> bool:
+    """Tell whether a file is HEIC, which is read where pillow-heif is installed, and it is not.
+
+    Example:
+        >>> lacks_reader("1.png")
+        False
+    """
+    return Path(path).suffix.lower() in HEIC_SUFFIXES and "HEIF" not in FORMATS
+
+
 def check_readable(path: str | Path) -> None:
     """Raise OSError for a path that is no regular file: to open a pipe would wait for its writer, for ever."""
     mode = os.stat(path).st_mode

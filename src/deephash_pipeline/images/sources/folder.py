@@ -1,5 +1,6 @@
 """A tree of image files, `<root>/<split>/<class>/**`: CIFAR-10, Kaggle-Face, SUN397 and a user's own images."""
 
+import os
 from functools import cache
 from pathlib import Path
 from typing import Literal
@@ -81,20 +82,21 @@ def _image_files(folder: Path, class_folder: ClassFolder | None) -> dict[str, li
             f"the folder {folder} is missing: put images into {place}, or mend `splits` of the source "
             "({all: .} where they are not split yet)."
         )
-    real_path = cache(Path.resolve)
+    # Unlike the methods of `Path`, those of `os.path` raise nothing for a link that cannot be followed.
+    real_path = cache(lambda path: Path(os.path.realpath(path)))
     real_folder = real_path(folder)
     classes: dict[str, list[Path]] = {}
     if class_folder == "top":
-        classes = {entry.name: [] for entry in folder.iterdir() if entry.name[0] != "." and entry.is_dir()}
+        classes = {entry.name: [] for entry in folder.iterdir() if entry.name[0] != "." and os.path.isdir(entry)}
     for path in sorted(only_images(Path(folder, name) for name in walk(folder))):
         # A folder is listed itself where what is in it cannot be, and so is a class that is a link to nowhere.
-        lost = path.is_dir() or not (path.exists() or path.suffix.lower() in SUFFIXES)
+        lost = os.path.isdir(path) or not (os.path.exists(path) or path.suffix.lower() in SUFFIXES)
         if class_folder and path.parent == folder and not lost:
             raise InputError(
                 f"{path} lies in no class: move it into {place}, or set `labelled: false` of the source if no "
                 "image has a class."
             )
-        own = path if path.is_dir() or path.parent == folder else path.parent
+        own = path if os.path.isdir(path) or path.parent == folder else path.parent
         below, real = own.relative_to(folder), real_path(own)
         if class_folder and real.is_relative_to(real_folder) and real != real_folder / below:
             raise InputError(f"by a link {real} is in two classes, {own} the other: remove the link.")

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 
 from PIL import ExifTags, Image
 
-from deephash_pipeline.images.decoding.formats import FORMATS
+from deephash_pipeline.images.decoding.formats import FORMATS, check_readable
 
 SIDEWAYS = range(5, 9)
 """EXIF's orientations that swap height and width."""
@@ -83,8 +83,10 @@ def read_photo(name: str, path: Path, reference: bool = False) -> Photo:
     """Read size and date of a file of which nothing is decoded.
 
     Raises:
+        OSError: it is no regular file.
         Exception: whatever Pillow raises for what is no picture.
     """
+    check_readable(path)
     status = os.stat(path)
     with Image.open(path, formats=FORMATS) as image:
         width, height = image.size

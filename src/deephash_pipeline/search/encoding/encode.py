@@ -94,7 +94,7 @@ def encode_source(
 
     The source is listed in blocks, each block is one file of `CodeFolder`, written whole or not at all: however often
     workers, nodes or this process die, and whatever is done twice, each image is in one file once. Of images that are
-    new, or have changed since in size or time of change, the blocks are made again.
+    new, have changed since in size or time of change, or can be read only now, the blocks are made again.
 
     Args:
         hasher: hasher that makes the codes.

@@ -1,9 +1,11 @@
 """A source of images -> its blocks, the same ones whenever and wherever it is listed."""
 
 import os
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import PurePosixPath
+from functools import cached_property
+from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 import pyarrow
@@ -18,12 +20,13 @@ from deephash_pipeline.common.stores import (
     is_remote,
     joined,
     local_path,
+    matches,
     reached,
     read_bytes,
     stamp_of,
     walk,
 )
-from deephash_pipeline.images.decoding.formats import FORMAT_NAMES, SUFFIXES, is_image, only_images
+from deephash_pipeline.images.decoding.formats import FORMAT_NAMES, SUFFIXES, is_image, lacks_reader, only_images
 from deephash_pipeline.images.sources.table import read_listing
 
 SHARDS = {".tar": "tar", ".parquet": "parquet"}
@@ -52,7 +55,7 @@ class Block:
         size: size of the shard in bytes.
         row_groups: numbers of row groups of a Parquet file that follow one another.
         first_row: number of their first row in the file.
-        stamps: sizes and times of change of its files; empty in an object store.
+        stamps: sizes and times of change of its files; None for what cannot be read, and in an object store.
 
     Example:
         >>> cat, dog = (Block((Entry(f"{name}/1.png", name),)) for name in ("cat", "dog"))
@@ -79,7 +82,7 @@ class Source:
 
     Attributes:
         address: path or URL of a folder, which may be in an object store, of a list of paths (.txt, or .csv with a
-            column `path` and perhaps `label`), of a tar shard or a Parquet file; or a glob of shards.
+            column `path` and perhaps `label`), of an image, a tar shard or a Parquet file; or a glob of them.
         image_column: column of Parquet files; it has contents of image files, or structs with a field `bytes`. Columns
             `id` and `label` may be there too; without the first, ids are ``<file>:<row>``.
 
@@ -95,13 +98,14 @@ class Source:
     address: str
     image_column: str = "image"
 
-    @property
+    @cached_property
     def root(self) -> str:
         """The folder that names start from."""
-        if self._is_glob or self.address.lower().endswith((".txt", ".csv", ".parquet", ".tar")):
-            fixed = self.address[: min((self.address.find(c) for c in "*?[" if c in self.address), default=None)]
-            return fixed.rpartition("/")[0] or ("/" if fixed.startswith("/") else ".")
-        return self.address
+        fixed = re.split(r"[*?\[]", self.address)[0] if self._is_glob else self.address
+        is_list_or_shard = self.address.lower().endswith((".txt", ".csv", *SHARDS))
+        if fixed == self.address and not is_list_or_shard and (is_folder(fixed) or not exists(fixed)):
+            return fixed
+        return fixed.rpartition("/")[0] or ("/" if fixed.startswith("/") else ".")
 
     @property
     def _is_glob(self) -> bool:
@@ -121,8 +125,7 @@ class Source:
         for block in self._unstamped(images_per_block):
             names = [block.shard] if block.shard else [entry.name for entry in block.entries]
             places = [joined(self.root, name) for name in names]
-            stamps = [None if is_remote(place) else stamp_of(local_path(place)) for place in places]
-            blocks.append(replace(block, stamps=tuple(stamps)))
+            blocks.append(replace(block, stamps=tuple(map(_stamp, places))))
         if not blocks:
             raise InputError(f"there is no image in {self.address}: give {KINDS}, or a list of paths")
         return blocks
@@ -169,10 +172,8 @@ class Source:
                 with reached(self.address) as (filesystem, path), reached(self.root) as (_, root):
                     names = [match[len(root) :].lstrip("/") for match in filesystem.glob(path)]
             else:
-                folder = local_path(self.root)
-                # Two stars follow no links, which may lead in circles.
-                found = folder.glob(os.path.relpath(local_path(self.address), folder))
-                names = [path.relative_to(folder).as_posix() for path in found]
+                found = matches(os.fspath(local_path(self.address)))
+                names = [Path(path).relative_to(local_path(self.root)).as_posix() for path in found]
         except ValueError as error:
             raise InputError(f"{self.address} is no pattern of names ({error}): mend it") from error
         return [name for name in names if not any(part.startswith(".") for part in name.split("/"))]
@@ -207,6 +208,12 @@ class Source:
                 groups, first_row, taken = [], first_row + taken, 0
 
 
+def _stamp(address: str) -> str | None:
+    """Give the stamp of a file that can be read here, so that its block is made again once it can."""
+    is_readable = not is_remote(address) and not lacks_reader(address) and os.access(local_path(address), os.R_OK)
+    return stamp_of(local_path(address)) if is_readable else None
+
+
 def _kind(name: str) -> str | None:
     suffix = PurePosixPath(name.lower()).suffix
     return SHARDS.get(suffix, "files" if suffix in SUFFIXES else None)
@@ -224,9 +231,11 @@ def _listed(address: str) -> list[Entry]:
         labels = table["label"] if "label" in table else [None] * len(table)
         return sorted(Entry(name, label or None) for name, label in zip(table["path"], labels, strict=True))
     try:
-        lines = {line.strip() for line in read_bytes(address).decode().splitlines()} - {""}
+        lines = {line.strip() for line in read_bytes(address).decode("utf-8-sig").splitlines()} - {""}
     except FileNotFoundError:
         raise InputError(f"{address} is not there: give a list of paths, a line each") from None
     except UnicodeDecodeError as error:
         raise InputError(f"{address} is no UTF-8 ({error}): save the list again") from error
-    return [Entry(name, PurePosixPath(name).parent.name or None) for name in sorted(lines)]
+    # Of several spellings of a path, such as `a.png` and `./a.png`, one stays.
+    names = {name if is_remote(joined(address, name)) else os.path.normpath(name): name for name in sorted(lines)}
+    return [Entry(name, PurePosixPath(name).parent.name or None) for name in sorted(names.values())]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.common.stores import holds_index, walk
+from deephash_pipeline.common.stores import holds_index, matches, walk
 from deephash_pipeline.images.batches import SkippedImage
 from deephash_pipeline.images.decoding.formats import is_image, only_images
 
@@ -108,7 +108,7 @@ def _images_of(given: str) -> Iterator[ListedImage]:
         yield from map(_listed, only_images(_files_below(given)))
     elif path.exists():
         yield _listed(given)
-    elif matched := sorted(glob.glob(given, recursive=True)):
+    elif matched := matches(given):
         files = chain.from_iterable(_files_below(match) if os.path.isdir(match) else [match] for match in matched)
         # A glob of two stars has files and the folders that they are in.
         yield from map(_listed, only_images(dict.fromkeys(files), lambda name: is_image(name) and not _in_index(name)))
