@@ -96,9 +96,7 @@ def test_without_skips_random_skip_takes_neighbours():
 
 
 def test_fewer_images_than_one_batch_are_refused_with_the_remedy():
-    with pytest.raises(
-        InputError, match="120 training images are fewer than one batch: set `batch_size` to at most 120"
-    ):
+    with pytest.raises(InputError, match="test: 120 training images are .* set `batch_size` to at most 120$"):
         run(linear(), batch_size=121)
 
 
@@ -131,14 +129,12 @@ def test_a_diverged_loss_stops_training_and_the_last_good_weights_are_kept(value
 
 
 def test_weights_that_the_last_step_of_an_epoch_made_infinite_are_not_good():
-    class Steep(nn.Module):
-        def forward(self, outputs, labels):
-            return CrossEntropy()(outputs, labels) + 1e38 * (outputs - outputs.detach()).sum()
+    def steep(outputs, labels):
+        return CrossEntropy()(outputs, labels) + 1e38 * (outputs - outputs.detach()).sum()
 
-    x, labels = blobs(16)
     module = linear()
     with pytest.raises(TrainingDiverged, match="test: weights became infinite in epoch 1: lower `learning_rate`"):
-        train(module, Steep(), labelled(x, labels), parameters(learning_rate=1e3), TrainingRun("test", 1))
+        train(module, steep, labelled(*blobs(16)), parameters(learning_rate=1e3), TrainingRun("test", 1))
     assert torch.equal(module.weight, linear().weight)
 
 
