@@ -34,9 +34,9 @@ def encode(
 ) -> None:
     """Encode the images of SOURCE with HASHER into files of codes, exactly once each.
 
-    HASHER is a .safetensors file, pretrained:NAME or a cell as mnist/deephash.b48. SOURCE is a folder of images, of tar
-    shards in WebDataset's layout or of Parquet files, a glob of these, or a list: .txt, or .csv with a column path. All
-    may be in an object store. The same command goes on where a killed one was.
+    HASHER is a .safetensors file, pretrained:NAME or a cell as mnist/deephash.b48. SOURCE is an image, or a folder of
+    images, of tar shards in WebDataset's layout or of Parquet files, a glob of these, or a list: .txt, or .csv with a
+    column path. All may be in an object store. The same command goes on where a killed one was.
     """
     report = encode_source(
         named_hasher(hasher, "cpu"),
