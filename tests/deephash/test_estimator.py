@@ -23,14 +23,11 @@ def fitted():
     return DeepHash(code_length=24, effort=0.05).fit(IMAGES[:600], DIGITS.target[:600])
 
 
-def test_it_learns_codes_that_find_images_of_the_same_class(fitted):
+def test_it_learns_codes_that_find_images_of_the_same_class_and_measures_itself_on_others(fitted):
     queries, database = fitted.encode(IMAGES[600:800]), fitted.encode(IMAGES[:600])
     found = count_distances(queries, DIGITS.target[600:800], database, DIGITS.target[:600], 24)
     assert mean_average_precision(found) > 0.4
     assert len(fitted.history_) == 1
-
-
-def test_it_measures_itself_on_images_that_it_has_not_learned_from(fitted):
     assert fitted.validation_map_ > 3 * fitted.validation_chance_
     assert fitted.validation_chance_ == pytest.approx(chance_level(DIGITS.target[:600], DIGITS.target[:600]), abs=0.003)
     assert 540 <= fitted.description.training_images < 550
@@ -50,6 +47,8 @@ def test_it_is_an_image_hasher_and_its_file_is_read_as_one(fitted, tmp_path):
     assert not isinstance(loaded, DeepHash)
     np.testing.assert_array_equal(loaded.encode(IMAGES[:300]), fitted.encode(IMAGES[:300]))
     assert loaded.description.class_names == tuple("0123456789")
+    with pytest.raises(InputError, match="has learned nothing yet: call fit"):
+        DeepHash().encode(IMAGES[:3])
 
 
 def test_classes_may_have_names():
@@ -64,11 +63,6 @@ def test_a_training_with_checkpoints_is_not_repeated(tmp_path):
     again = DeepHash(code_length=8, effort=0.01, checkpoints=tmp_path).fit(IMAGES[:200], DIGITS.target[:200])
     assert {path.name for path in tmp_path.iterdir()} == {"pretraining", "hash_layer_init", "fine_tuning"}
     np.testing.assert_array_equal(first.encode(IMAGES), again.encode(IMAGES))
-
-
-def test_before_it_is_fitted_it_says_so():
-    with pytest.raises(InputError, match="has learned nothing yet: call fit"):
-        DeepHash().encode(IMAGES[:3])
 
 
 @pytest.mark.parametrize(

@@ -89,9 +89,7 @@ def test_a_benchmark_of_other_sizes_is_no_benchmark_of_that_name():
 @pytest.mark.parametrize("protocol", ["cifar10_1", "cifar10_2", "imagenet100"])
 @pytest.mark.parametrize("given", [{"query_count": 5}, {"validation_share": 0.1}, {"training_count": 3}])
 def test_what_a_protocol_fixes_is_not_configured_beside_it(cifar10, protocol, given):
-    with pytest.raises(
-        InputError, match=rf"protocol {protocol} fixes its sets: remove data_ingestion\.{next(iter(given))}"
-    ):
+    with pytest.raises(InputError, match=rf"{protocol} fixes its sets: remove data_ingestion\.{next(iter(given))}"):
         split_by_protocol(cifar10, SplitParameters(**given), 42, PROTOCOLS[protocol])
 
 

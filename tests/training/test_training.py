@@ -77,7 +77,7 @@ def test_each_epoch_visits_every_image_at_most_once_in_a_new_order():
     assert not np.array_equal(*epochs)
 
 
-def test_random_skip_strides_through_one_fixed_order_by_one_to_201_images():
+def test_random_skip_strides_through_one_fixed_order_by_one_to_201_images_and_without_skips_to_the_neighbour():
     size = 100_000
     skipping = parameters(sampler="random_skip", batch_size=100)
     batches = [np.concatenate(list(epoch_batches(size, skipping, 3, epoch))) for epoch in (1, 2)]
@@ -88,19 +88,13 @@ def test_random_skip_strides_through_one_fixed_order_by_one_to_201_images():
     assert strides.min() == 1
     assert strides.max() == 201
     assert strides.mean() == pytest.approx(101, abs=1)
-
-
-def test_without_skips_random_skip_takes_neighbours():
     batches = list(epoch_batches(40, parameters(sampler="random_skip", random_skip_maximum=0), 3, 1))
     assert len(set(np.concatenate(batches))) == 32
 
 
-def test_fewer_images_than_one_batch_are_refused_with_the_remedy():
-    with pytest.raises(InputError, match="test: 120 training images are .* set `batch_size` to at most 120$"):
+def test_fewer_images_than_one_batch_and_labels_of_another_number_are_refused_with_the_remedy():
+    with pytest.raises(InputError, match=r"test: 120 training images are .* set `batch_size` to at most 120$"):
         run(linear(), batch_size=121)
-
-
-def test_labels_and_inputs_of_different_number_are_refused():
     x, labels = blobs()
     with pytest.raises(InputError, match="test: 120 inputs but 119 labels"):
         train(linear(), CrossEntropy(), labelled(x, labels[1:]), parameters(), TrainingRun("test", 0))

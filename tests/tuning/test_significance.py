@@ -38,12 +38,11 @@ def test_one_seed_has_no_verdict_not_even_as_the_best_and_changes_none():
     assert [among[0], among[2], among[3]] == alone
 
 
-def test_without_two_methods_of_several_seeds_there_is_no_verdict():
+def test_without_several_methods_of_several_seeds_no_verdict_and_without_deviation_equal_means_alone_are_tied():
     assert verdicts(compare_with_best([0.9, 0.5], [0.01, NAN], [3, 1])) == [None, None]
-
-
-def test_without_any_deviation_equal_means_are_tied_and_others_worse():
     assert verdicts(compare_with_best([0.9, 0.9, 0.8], [0, 0, 0], [2, 2, 2])) == ["best", "tied", "worse"]
+    with pytest.raises(InputError, match="no method"):
+        compare_with_best([], [], [])
 
 
 def test_the_level_decides():
@@ -51,8 +50,3 @@ def test_the_level_decides():
     p_value = compare_with_best(*given_methods)[1].p_value
     for level, verdict in ((p_value * 1.01, "worse"), (p_value * 0.99, "tied")):
         assert compare_with_best(*given_methods, SignificanceParameters(level=level))[1].verdict == verdict
-
-
-def test_nothing_to_compare_is_refused():
-    with pytest.raises(InputError, match="no method"):
-        compare_with_best([], [], [])

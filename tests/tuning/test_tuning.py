@@ -86,15 +86,12 @@ def test_a_winner_at_the_end_of_its_range_is_still_accepted_when_it_is_rounded(l
     with_values(method, {"loss.margin": margin})
 
 
-def test_what_a_method_does_not_take_is_refused():
+def test_what_a_method_does_not_take_and_ranges_without_extent_are_refused():
     with pytest.raises(ValidationError, match="gamma"):
         with_values(DPSH, {"loss.gamma": 1.0})
-
-
-@pytest.mark.parametrize("bounds", [{"low": 0.1, "high": 0.1}, {"low": 0, "high": 1}])
-def test_ranges_without_extent_are_refused(bounds):
-    with pytest.raises(ValidationError):
-        TuningParameters.model_validate({"learning_rate": bounds})
+    for bounds in ({"low": 0.1, "high": 0.1}, {"low": 0, "high": 1}):
+        with pytest.raises(ValidationError, match="learning_rate"):
+            TuningParameters.model_validate({"learning_rate": bounds})
 
 
 # What trials are judged by.
@@ -190,12 +187,8 @@ def test_trials_of_another_configuration_count_for_nothing(searched):
 def test_a_trial_after_the_median_of_earlier_ones_is_stopped_early():
     space = search_space(DPSH, TUNING)
     values = {name: bounds.low for name, bounds in space.items()}
-    earlier = [
-        optuna.trial.create_trial(
-            value=2.0, params=values, distributions=dict(space), intermediate_values={1: 2.0, 2: 2.0}
-        )
-        for _ in range(3)
-    ]
+    ended = {"value": 2.0, "params": values, "distributions": dict(space)}
+    earlier = 3 * [optuna.trial.create_trial(**ended, intermediate_values={1: 2.0, 2: 2.0})]
     hasty = job(TUNING.model_copy(update={"epochs_before_pruning": 0.0}))
     assert run_trial(hasty, values, earlier).state == "pruned"
     assert run_trial(hasty, values, []).state == "complete"
@@ -204,13 +197,13 @@ def test_a_trial_after_the_median_of_earlier_ones_is_stopped_early():
 def test_the_trials_of_a_frozen_trunk_are_judged_by_images_and_leave_its_z_to_train_on():
     frozen = DPSH.model_copy(update={"frozen_trunk": True})
     values = {name: bounds.low for name, bounds in search_space(frozen, TUNING).items()}
-    with_z = job(method=frozen)
-    with_z = replace(with_z, start=with_z.start._replace(z=np.ones((len(IMAGES), 500), np.float32)))
-    assert list(run_trial(with_z, values, []).scores) == [1, 2]
+    without_z = job(method=frozen)
+    start = without_z.start._replace(z=np.ones((len(IMAGES), 500), np.float32))
+    assert list(run_trial(replace(without_z, start=start), values, []).scores) == [1, 2]
 
 
 def test_a_trial_whose_loss_is_not_finite_has_failed_and_counts():
-    wide = TuningParameters.model_validate({"learning_rate": {"low": 1e-3, "high": 1e31}})
+    wide = TUNING.model_copy(update={"learning_rate": Bounds(low=1e-3, high=1e31)})
     values = {name: bounds.low for name, bounds in search_space(DPSH, wide).items()} | {"training.learning_rate": 1e30}
     assert run_trial(job(wide), values, []).state == "failed"
 
@@ -227,9 +220,11 @@ def rows(method, *outcomes):
     )
 
 
-def test_the_best_trial_that_came_to_its_end_wins_and_of_equal_ones_the_first():
+def test_the_best_trial_that_came_to_its_end_wins_of_equal_ones_the_first_and_without_one_there_is_no_winner():
     trials = rows("dpsh", ("complete", 0.8), ("pruned", 0.9), ("complete", 0.85), ("complete", 0.85))
     assert best_trials(trials)["trial"].tolist() == [3]
+    with pytest.raises(InputError, match=r"dpsh: no trial came to its end"):
+        best_trials(rows("dpsh", ("pruned", 0.9)))
 
 
 def test_the_winners_are_a_configuration_of_the_group_that_methods_are_configured_in():
@@ -241,11 +236,6 @@ def test_the_winners_are_a_configuration_of_the_group_that_methods_are_configure
             "csq": {"training": {"learning_rate": 0.143}, "loss": {"quantisation_weight": 0.0123}},
         }
     }
-
-
-def test_without_a_finished_trial_there_is_no_winner():
-    with pytest.raises(InputError, match=r"dpsh: no trial came to its end"):
-        best_trials(rows("dpsh", ("pruned", 0.9)))
 
 
 @pytest.mark.parametrize("protocol", [name for name, own in PROTOCOLS.items() if "validation" in own.database])

@@ -19,7 +19,7 @@ from deephash_pipeline.cli.vectors import (
     vectors_options,
 )
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.common.stores import holds_index
+from deephash_pipeline.common.folders import holds_index
 from deephash_pipeline.deephash import ImageHasher
 from deephash_pipeline.hashing import require_hash_function
 from deephash_pipeline.search import HammingIndex

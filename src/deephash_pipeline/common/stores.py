@@ -6,7 +6,6 @@ sent to other processes.
 """
 
 import asyncio
-import glob
 import os
 import re
 import socket
@@ -18,7 +17,6 @@ from uuid import uuid4
 
 from deephash_pipeline.common.errors import InputError
 
-INDEX_FILE = "index.sqlite"
 SCHEME = re.compile(r"([a-zA-Z][a-zA-Z0-9+]+)://")
 EXTRAS = {"s3": "`pip install deephash-pipeline[s3]`", "gs": "`pip install gcsfs`", "abfs": "`pip install adlfs`"}
 
@@ -190,84 +188,6 @@ def names_in(address: str | Path) -> Iterator[str]:
         return
 
 
-def walk(address: str | Path) -> Iterator[str]:
-    """Yield the names of all files below a folder, without what is hidden: of a folder its files first, by name.
-
-    Linked folders are entered, each folder once, and none above the one that is walked. A folder that cannot be listed,
-    or is an index, is yielded itself, and so is a link that leads nowhere. A folder at a time is in memory.
-
-    Example:
-        >>> from tempfile import TemporaryDirectory
-        >>> with TemporaryDirectory() as folder:
-        ...     for name in ("b.png", "a/1.png", ".hidden"):
-        ...         write_whole(f"{folder}/{name}", b"")
-        ...     list(walk(folder))
-        ['b.png', 'a/1.png']
-    """
-    if not is_remote(address):
-        yield from _walk(os.fspath(local_path(address)))
-        return
-    with reached(address) as (filesystem, path):
-        root = path.rstrip("/")
-        for place, folders, files in filesystem.walk(root):
-            folders[:] = sorted(name for name in folders if not name.startswith("."))
-            below = place[len(root) :].strip("/")
-            yield from (f"{below}/{name}" if below else name for name in sorted(files) if name and name[0] != ".")
-
-
-def _walk(root: str) -> Iterator[str]:
-    waiting = [""]
-    entered = {(status.st_dev, status.st_ino) for status in map(os.stat, Path(os.path.realpath(root)).parents)}
-    while waiting:
-        below = waiting.pop()
-        place = os.path.join(root, below)
-        try:
-            status = os.stat(place)
-            with os.scandir(place) as entries:
-                visible = sorted((entry.name, _is_folder(entry)) for entry in entries if entry.name[0] != ".")
-        except OSError:
-            yield below
-            continue
-        if below and holds_index(place):
-            yield below
-        elif (identity := (status.st_dev, status.st_ino)) not in entered:
-            entered.add(identity)
-            yield from (os.path.join(below, name) for name, is_folder in visible if not is_folder)
-            waiting += [os.path.join(below, name) for name, is_folder in reversed(visible) if is_folder]
-
-
-def _is_folder(entry: os.DirEntry[str]) -> bool:
-    """Tell whether an entry is a folder; a link that cannot be followed is none."""
-    try:
-        return entry.is_dir()
-    except OSError:
-        return False
-
-
-def matches(pattern: str) -> list[str]:
-    """List the files and folders of a disk that match a glob, by name, without what is hidden.
-
-    Two stars are a folder and all that `walk` enters below it.
-
-    Example:
-        >>> from tempfile import TemporaryDirectory
-        >>> with TemporaryDirectory() as folder:
-        ...     for name in ("b.png", "a/1.png", "a/1.txt"):
-        ...         write_whole(f"{folder}/{name}", b"")
-        ...     [os.path.relpath(path, folder) for path in matches(f"{folder}/**/*.png")]
-        ['a/1.png', 'b.png']
-    """
-    parts = Path(pattern).parts
-    if "**" not in parts:
-        return sorted(glob.glob(pattern))
-    above, below = parts[: parts.index("**")], parts[parts.index("**") + 1 :]
-    found: set[str] = set()
-    for top in glob.glob(os.path.join(*above)) if above else ["."]:
-        for folder in {os.path.join(top, folder) for name in walk(top) for folder in Path(name).parents}:
-            found.update(matches(os.path.join(glob.escape(folder), *(below or "*"))))
-    return sorted(os.fspath(Path(path)) for path in found)
-
-
 def stamp_of(path: str | Path) -> str | None:
     """Size and time of change of a file, which differ where its content does; None if it is not there."""
     try:
@@ -275,11 +195,6 @@ def stamp_of(path: str | Path) -> str | None:
     except OSError:
         return None
     return f"{status.st_size}:{status.st_mtime_ns}"
-
-
-def holds_index(folder: str | Path) -> bool:
-    """Tell whether a folder is an index, whose pictures are its own."""
-    return all(os.path.exists(os.path.join(folder, name)) for name in (INDEX_FILE, "segments"))
 
 
 def temporary_name(path: Path) -> Path:

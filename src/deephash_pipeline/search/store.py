@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.common.stores import INDEX_FILE
+from deephash_pipeline.common.folders import INDEX_FILE
 from deephash_pipeline.search.features import NO_FEATURES, FeatureForm
 from deephash_pipeline.search.ledger import Ledger, SegmentEntry
 from deephash_pipeline.search.locking import WriterLock

@@ -7,7 +7,8 @@ import pytest
 from kedro.io import DatasetError
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.common.stores import names_in, read_bytes, walk, write_whole
+from deephash_pipeline.common.folders import walk
+from deephash_pipeline.common.stores import names_in, read_bytes, write_whole
 from deephash_pipeline.project.datasets import (
     AtomicDataset,
     CheckpointsDataset,

@@ -58,9 +58,7 @@ def test_odd_modes_keep_their_colour(tmp_path, mode, name):
 @pytest.mark.parametrize(("mode", "kind", "sign"), [("I", 2, ""), ("F", 3, ""), ("I;16", 2, "signed ")])
 def test_numbers_of_32_bits_or_with_a_sign_have_no_black_and_white_and_are_broken(tmp_path, mode, kind, sign):
     Image.new(mode, (4, 4), 40000).save(tmp_path / "a.tif", tiffinfo={339: kind})
-    with pytest.raises(
-        BrokenImageError, match=rf"^{sign}numbers of \d\d bits \(mode {mode[0]}\); convert it to 8 or 16"
-    ):
+    with pytest.raises(BrokenImageError, match=rf"^{sign}numbers of \d\d bits \(mode {mode[0]}\); convert it to 8"):
         decode_image(tmp_path / "a.tif", 4, 1)
 
 

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from PIL import Image, UnidentifiedImageError
 
-from deephash_pipeline.common.stores import holds_index
+from deephash_pipeline.common.folders import holds_index
 
 logger = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.common.stores import walk
+from deephash_pipeline.common.folders import walk
 from deephash_pipeline.images.decoding.formats import FORMAT_NAMES, SUFFIXES, only_images
 from deephash_pipeline.images.sources.collection import (
     UNLABELLED,

@@ -13,18 +13,16 @@ import pyarrow.parquet
 import xxhash
 
 from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.folders import holds_index, matches, walk
 from deephash_pipeline.common.stores import (
     exists,
-    holds_index,
     is_folder,
     is_remote,
     joined,
     local_path,
-    matches,
     reached,
     read_bytes,
     stamp_of,
-    walk,
 )
 from deephash_pipeline.images.decoding.formats import FORMAT_NAMES, SUFFIXES, is_image, lacks_reader, only_images
 from deephash_pipeline.images.sources.table import read_listing

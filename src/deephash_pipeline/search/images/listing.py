@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.common.stores import holds_index, matches, walk
+from deephash_pipeline.common.folders import holds_index, matches, walk
 from deephash_pipeline.images.batches import SkippedImage
 from deephash_pipeline.images.decoding.formats import is_image, only_images
 
