@@ -197,9 +197,8 @@ def test_a_trial_after_the_median_of_earlier_ones_is_stopped_early():
 def test_the_trials_of_a_frozen_trunk_are_judged_by_images_and_leave_its_z_to_train_on():
     frozen = DPSH.model_copy(update={"frozen_trunk": True})
     values = {name: bounds.low for name, bounds in search_space(frozen, TUNING).items()}
-    without_z = job(method=frozen)
-    start = without_z.start._replace(z=np.ones((len(IMAGES), 500), np.float32))
-    assert list(run_trial(replace(without_z, start=start), values, []).scores) == [1, 2]
+    start = job(method=frozen).start._replace(z=np.ones((len(IMAGES), 500), np.float32))
+    assert list(run_trial(replace(job(method=frozen), start=start), values, []).scores) == [1, 2]
 
 
 def test_a_trial_whose_loss_is_not_finite_has_failed_and_counts():
