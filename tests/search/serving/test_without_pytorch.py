@@ -38,14 +38,15 @@ def folder(tmp_path_factory):
 def address(folder):
     program = GUARD.format(allowed=INSTALLED) + SERVE
     command = [sys.executable, "-c", program, "serve", "new.index", "--runtime=onnx", "--port=0", "--token-file=token"]
-    process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    # What ends before it serves prints why.
-    first = process.stdout.readline()
-    served = re.match(r"(http://127\.0\.0\.1:\d+)/ ", first)
-    assert served, first + process.communicate(timeout=60)[0]
-    yield served.group(1)
-    process.terminate()
-    said = process.communicate(timeout=60)[0]
+    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        # What ends before it serves prints why.
+        first = process.stdout.readline()
+        served = re.match(r"(http://127\.0\.0\.1:\d+)/ ", first)
+        assert served, first + process.stdout.read()
+        yield served.group(1)
+        process.terminate()
+        # `communicate` would lose what the buffer of `readline` holds already.
+        said = process.stdout.read()
     assert "new.index was made by PyTorch" in said and "Traceback" not in said
 
 
