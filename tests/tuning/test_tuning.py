@@ -17,9 +17,12 @@ from deephash_pipeline.losses import LOSS_PARAMETERS
 from deephash_pipeline.pipelines.tuning.nodes import search_parameters
 from deephash_pipeline.retrieval.protocols import PROTOCOLS
 from deephash_pipeline.training import TrainingInterrupted
+from deephash_pipeline.training.resuming.checkpoint import CODE, FORCED
+from deephash_pipeline.training.resuming.study_file import StudyFile
+from deephash_pipeline.tuning import study
 from deephash_pipeline.tuning.space import SCORE, Bounds, TuningParameters, search_space, with_values
 from deephash_pipeline.tuning.study import best_trials, search, tuned_parameters
-from deephash_pipeline.tuning.trial import TrialJob, Watch, halves, run_trial
+from deephash_pipeline.tuning.trial import Outcome, TrialJob, Watch, halves, run_trial
 from tests.pipelines.squares import IMAGES, LABELS, TRAINING, TRAINING_SET, run_of, squares
 
 DPSH = FineTuningParameters.model_validate({"training": {**TRAINING, "epochs": 4}, "loss": {"name": "dpsh"}})
@@ -42,7 +45,7 @@ def without_seconds(trials):
 
 @pytest.fixture(scope="module")
 def searched(tmp_path_factory):
-    storage = tmp_path_factory.mktemp("searched") / "study.db"
+    storage = StudyFile(tmp_path_factory.mktemp("searched") / "study.db")
     return storage, search(job(), storage)
 
 
@@ -113,27 +116,19 @@ def test_too_few_validation_images_are_refused_with_the_remedy(count):
 # What a search leaves.
 
 
-def test_a_search_makes_as_many_trials_as_asked_for_each_within_its_ranges(searched):
-    _, trials = searched
+def test_a_search_makes_as_many_trials_as_asked_for_each_of_values_of_its_own_within_its_ranges(searched):
+    storage, trials = searched
+    # A finished one only gives them again.
+    pd.testing.assert_frame_equal(search(job(), storage), trials)
     assert trials["trial"].tolist() == [1, 2, 3, 4, 5, 6]
     assert set(trials["state"]) <= {"complete", "pruned", "failed"}
     for name, bounds in search_space(DPSH, TUNING).items():
         assert trials[name].between(bounds.low, bounds.high).all()
+        assert trials[name].nunique() == len(trials)
     complete = trials[trials["state"] == "complete"]
     # Half of four epochs.
     assert (complete["epochs"] == 2).all()
     assert complete[SCORE].between(0, 1).all()
-
-
-def test_every_trial_draws_values_of_its_own(searched):
-    _, trials = searched
-    for name in search_space(DPSH, TUNING):
-        assert trials[name].nunique() == len(trials)
-
-
-def test_a_finished_search_only_gives_its_trials_again(searched):
-    storage, trials = searched
-    pd.testing.assert_frame_equal(search(job(), storage), trials)
 
 
 @pytest.mark.parametrize("stored", [1, 3])
@@ -155,8 +150,10 @@ def test_a_search_that_was_killed_between_any_two_trials_ends_as_it_would_have(s
     with monkeypatch.context() as patch:
         patch.setattr(optuna.Study, "add_trial", add_until_killed)
         with pytest.raises(Killed):
-            search(job(), tmp_path / "study.db")
-    pd.testing.assert_frame_equal(without_seconds(search(job(), tmp_path / "study.db")), without_seconds(searched[1]))
+            search(job(), StudyFile(tmp_path / "study.db"))
+    pd.testing.assert_frame_equal(
+        without_seconds(search(job(), StudyFile(tmp_path / "study.db"))), without_seconds(searched[1])
+    )
 
 
 def test_a_search_that_is_asked_to_stop_names_the_trial_that_begins_anew(tmp_path, monkeypatch):
@@ -168,7 +165,7 @@ def test_a_search_that_is_asked_to_stop_names_the_trial_that_begins_anew(tmp_pat
         patch.setattr(Watch, "__call__", ask_to_stop)
         message = "^dpsh.b12: interrupted in trial 1 of 6; the same command begins it anew$"
         with pytest.raises(TrainingInterrupted, match=message) as caught:
-            search(job(), tmp_path / "study.db")
+            search(job(), StudyFile(tmp_path / "study.db"))
     assert caught.value.exit_code == 128 + signal.SIGTERM
     (summary,) = optuna.get_all_study_summaries(f"sqlite:///{tmp_path / 'study.db'}")
     assert summary.n_trials == 0
@@ -182,6 +179,18 @@ def test_trials_of_another_configuration_count_for_nothing(searched):
     longer = DPSH.model_copy(update={"training": DPSH.training.model_copy(update={"epochs": 2})})
     found = search(job(TUNING.model_copy(update={"trials": 1}), longer), storage)
     assert found["epochs"].tolist() == [1]
+
+
+def test_trials_of_other_code_count_for_nothing_and_a_forced_run_makes_its_own_once(tmp_path, monkeypatch):
+    made, one = [], job(TUNING.model_copy(update={"trials": 1}))
+    monkeypatch.setattr(study, "run_trial", lambda *_: made.append(1) or Outcome("complete", {1: 0.5}, 0.1))
+    forced = {CODE: "other", FORCED: "this run"}
+    for provenance, total in ({}, 1), ({}, 1), ({CODE: "other"}, 2), (forced, 3), (forced, 3), ({CODE: "other"}, 3):
+        search(one, StudyFile(tmp_path / "study.db", provenance))
+        assert sum(made) == total
+    (tmp_path / "study.db").write_bytes(b"no database")
+    with pytest.raises(InputError, match=r"study\.db: .*, or delete it to start over$"):
+        search(one, StudyFile(tmp_path / "study.db"))
 
 
 def test_a_trial_after_the_median_of_earlier_ones_is_stopped_early():
@@ -219,17 +228,20 @@ def rows(method, *outcomes):
     )
 
 
-def test_the_best_trial_that_came_to_its_end_wins_of_equal_ones_the_first_and_without_one_there_is_no_winner():
-    trials = rows("dpsh", ("complete", 0.8), ("pruned", 0.9), ("complete", 0.85), ("complete", 0.85))
-    assert best_trials(trials)["trial"].tolist() == [3]
-    with pytest.raises(InputError, match=r"dpsh: no trial came to its end"):
-        best_trials(rows("dpsh", ("pruned", 0.9)))
+def test_the_best_trial_that_came_to_its_end_wins_of_equal_ones_the_first_and_without_one_there_is_no_winner(caplog):
+    trials, without = (
+        rows("dpsh", *[("complete", 0.8), ("pruned", 0.9)] + 2 * [("complete", 0.85)]),
+        "dsh: no trial came",
+    )
+    assert best_trials(pd.concat([rows("dsh", ("pruned", 0.9)), trials]))["trial"].tolist() == [3]
+    assert without in caplog.text
+    with pytest.raises(InputError, match=without):
+        best_trials(rows("dsh", ("pruned", 0.9)))
 
 
 def test_the_winners_are_a_configuration_of_the_group_that_methods_are_configured_in():
     csq = rows("csq", ("complete", 0.8)).assign(**{"loss.quantisation_weight": 0.0123456})
-    tuned = tuned_parameters(pd.concat([rows("dpsh", ("complete", 0.8)), csq]))
-    assert tuned == {
+    assert tuned_parameters(pd.concat([rows("dpsh", ("complete", 0.8)), csq])) == {
         "fine_tuning": {
             "dpsh": {"training": {"learning_rate": 0.143}},
             "csq": {"training": {"learning_rate": 0.143}, "loss": {"quantisation_weight": 0.0123}},
@@ -240,5 +252,5 @@ def test_the_winners_are_a_configuration_of_the_group_that_methods_are_configure
 @pytest.mark.parametrize("protocol", [name for name, own in PROTOCOLS.items() if "validation" in own.database])
 def test_what_queries_search_chooses_no_parameter(protocol, tmp_path):
     with pytest.raises(InputError, match=f"tuning judges by validation images, and protocol {protocol} searches them"):
-        search_parameters(job(), protocol, tmp_path / "study.db")
+        search_parameters(job(), protocol, StudyFile(tmp_path / "study.db"))
     assert not list(tmp_path.iterdir())

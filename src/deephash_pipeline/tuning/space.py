@@ -67,8 +67,8 @@ class TuningParameters(Parameters):
 def search_space(method: FineTuningParameters, tuning: TuningParameters) -> dict[str, FloatDistribution]:
     """Give the ranges of a method's parameters, by dotted name.
 
-    The loss's own numbers are those keywords of its constructor that are positive by default: the authors' values,
-    which the range is centred on in its logarithm, as far as the keyword's bounds reach.
+    The loss's own numbers are those keywords of its constructor that are fractions, positive by default: the authors'
+    values, which the range is centred on in its logarithm, as far as the keyword's bounds reach.
 
     Example:
         >>> from deephash_pipeline.losses import LOSS_PARAMETERS

@@ -7,8 +7,8 @@ it had drawn, and ends as it would have ended. Searches of several methods run s
 import json
 import logging
 from collections.abc import Mapping, Sequence
+from functools import partial
 from hashlib import blake2b
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,10 +17,13 @@ import pandas as pd
 from optuna.distributions import FloatDistribution
 from optuna.samplers import TPESampler
 from optuna.trial import FrozenTrial, TrialState
+from sqlalchemy.exc import DatabaseError
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.randomness import derive_seed
 from deephash_pipeline.training import TrainingInterrupted
+from deephash_pipeline.training.resuming.checkpoint import CODE, FORCED
+from deephash_pipeline.training.resuming.study_file import StudyFile
 from deephash_pipeline.tuning.space import SCORE, TuningParameters, nested, rounded, search_space
 from deephash_pipeline.tuning.trial import Outcome, TrialJob, run_trial
 
@@ -30,33 +33,28 @@ STATES = {"complete": TrialState.COMPLETE, "pruned": TrialState.PRUNED, "failed"
 SECONDS = "seconds"
 
 
-def search(job: TrialJob, storage: Path) -> pd.DataFrame:
+def search(job: TrialJob, storage: StudyFile) -> pd.DataFrame:
     """Make the trials of a method that `storage` does not hold yet.
 
-    Trials of another configuration, other data or another trunk that the file may hold stay there and count for
-    nothing.
+    Trials of another configuration, other code, other data or another trunk that the file may hold stay there and count
+    for nothing; a forced run forgets those of its own.
 
     Args:
         job: configuration that the trials have in common.
-        storage: SQLite file of Optuna; made if it is not there.
+        storage: where the trials are kept.
 
     Returns:
         A row for each trial; see `trials_table`.
 
     Raises:
         TrainingInterrupted: SIGTERM or Ctrl-C; finished trials are stored.
+        InputError: `storage` is damaged, or cannot be written.
 
     Example:
         `docs/results/fair-comparison.md` shows the trials of all methods on the digits.
     """
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    storage.parent.mkdir(parents=True, exist_ok=True)
-    study = optuna.create_study(
-        storage=f"sqlite:///{storage.resolve()}",
-        study_name=f"{job.run.name} {configuration_digest(job)}",
-        direction="maximize",
-        load_if_exists=True,
-    )
+    study = _opened(storage, f"{job.run.name} {configuration_digest(job, storage.provenance.get(CODE))}")
     tuning, space = job.tuning, search_space(job.method, job.tuning)
     seed = derive_seed(job.run.experiment.seed, "tuning", job.run.name)
     while (number := len(earlier := study.get_trials(deepcopy=False))) < tuning.trials:
@@ -69,6 +67,23 @@ def search(job: TrialJob, storage: Path) -> pd.DataFrame:
         study.add_trial(_finished(outcome, values, space))
         logger.info("%s: trial %d of %d, %s", job.run.name, number + 1, tuning.trials, _in_words(outcome, values))
     return trials_table(study.get_trials()[: tuning.trials], space)
+
+
+def _opened(storage: StudyFile, name: str) -> optuna.Study:
+    storage.path.parent.mkdir(parents=True, exist_ok=True)
+    url = f"sqlite:///{storage.path.resolve()}"
+    open_study = partial(optuna.create_study, storage=url, study_name=name, direction="maximize", load_if_exists=True)
+    forced = storage.provenance.get(FORCED)
+    try:
+        study = open_study()
+        # A worker that was killed goes on with what its forced run has begun.
+        if forced and study.user_attrs.get(FORCED) != forced:
+            optuna.delete_study(study_name=name, storage=url)
+            study = open_study()
+            study.set_user_attr(FORCED, forced)
+    except DatabaseError as error:
+        raise InputError(f"{storage.path}: {error.orig}: make it writable, or delete it to start over") from error
+    return study
 
 
 def drawn(
@@ -110,10 +125,12 @@ def trials_table(trials: Sequence[FrozenTrial], space: dict[str, FloatDistributi
     return pd.DataFrame(rows, columns=["trial", "state", SCORE, "epochs", SECONDS, *space])
 
 
-def configuration_digest(job: TrialJob) -> str:
+def configuration_digest(job: TrialJob, code: str | None = None) -> str:
     """Digest all that makes a search what it is, except how many trials it has."""
     space = search_space(job.method, job.tuning)
     described = {
+        "code": code,
+        "space": {name: (bounds.low, bounds.high) for name, bounds in space.items()},
         "experiment": job.run.experiment.model_dump(mode="json", exclude={"device"}),
         "cell": job.run.name,
         # Without what is searched, so that the winner may be put into the configuration.
@@ -165,7 +182,7 @@ def best_trials(trials: pd.DataFrame) -> pd.DataFrame:
         A row for each method, in the order of the trials.
 
     Raises:
-        InputError: no trial of a method went on to its end.
+        InputError: no trial went on to its end. A method of which none did has no row, and a warning names it.
 
     Example:
         >>> states = ["complete", "pruned", "complete"]
@@ -173,29 +190,30 @@ def best_trials(trials: pd.DataFrame) -> pd.DataFrame:
         >>> best_trials(trials)[SCORE].tolist()
         [0.8]
     """
-    best = []
-    for method, own in trials.groupby("method", sort=False):
-        complete = own[own["state"] == "complete"]
-        if complete.empty:
-            raise InputError(f"{method}: no trial came to its end; set tuning.trials higher or other ranges")
-        best.append(complete.sort_values(SCORE, ascending=False, kind="stable").head(1))
-    return pd.concat(best, ignore_index=True)
+    complete = trials[trials["state"] == "complete"].sort_values(SCORE, ascending=False, kind="stable")
+    best = complete.drop_duplicates("method").sort_index()
+    if without := [method for method in trials["method"].unique() if method not in set(best["method"])]:
+        message = f"{', '.join(without)}: no trial came to its end; set tuning.trials higher or other ranges"
+        if best.empty:
+            raise InputError(message)
+        logger.warning(message)
+    return best.reset_index(drop=True)
 
 
-def tuned_parameters(trials: pd.DataFrame) -> dict[str, Any]:
+def tuned_parameters(best: pd.DataFrame) -> dict[str, Any]:
     """Write the winners as the group ``fine_tuning`` of a configuration, rounded to three digits.
 
     Args:
-        trials: trials, as for `best_trials`; searched parameters have dotted names.
+        best: winners, as `best_trials` gives them; searched parameters have dotted names.
 
     Example:
         >>> row = {"method": "dpsh", "trial": 1, "state": "complete", SCORE: 0.9, "training.learning_rate": 0.012345}
         >>> tuned_parameters(pd.DataFrame([row]))
         {'fine_tuning': {'dpsh': {'training': {'learning_rate': 0.0123}}}}
     """
-    searched = [str(name) for name in trials.columns if "." in str(name)]
+    searched = [str(name) for name in best.columns if "." in str(name)]
     tuned: dict[str, Mapping[str, Any]] = {}
-    for row in best_trials(trials).to_dict("records"):
+    for row in best.to_dict("records"):
         values = {name: rounded(row[name]) for name in searched if pd.notna(row[name])}
         tuned[str(row["method"])] = nested(values)
     return {"fine_tuning": tuned}

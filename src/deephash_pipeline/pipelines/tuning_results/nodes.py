@@ -27,4 +27,5 @@ def collect_trials(found: Mapping[str, pd.DataFrame]) -> tuple[pd.DataFrame, pd.
     if not searched:
         raise InputError("there are no trials: run `kedro run --pipelines=tuning` first")
     trials = pd.concat(searched, ignore_index=True)
-    return trials, best_trials(trials), tuned_parameters(trials)
+    best = best_trials(trials)
+    return trials, best, tuned_parameters(best)

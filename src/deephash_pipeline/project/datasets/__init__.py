@@ -18,6 +18,7 @@ from deephash_pipeline.project.datasets.read_only import (
     ImageSourceDataset,
     OriginDataset,
     PlaceDataset,
+    StudyDataset,
 )
 
 __all__ = [
@@ -32,5 +33,6 @@ __all__ = [
     "NumpyDataset",
     "OriginDataset",
     "PlaceDataset",
+    "StudyDataset",
     "TensorsDataset",
 ]

@@ -15,6 +15,7 @@ from deephash_pipeline.provenance import Origin, code_version
 from deephash_pipeline.provenance.digests import files_digest, text_digest
 from deephash_pipeline.provenance.manifest import SUFFIX, read_manifest
 from deephash_pipeline.training import CheckpointFolder
+from deephash_pipeline.training.resuming.study_file import StudyFile
 
 Content = TypeVar("Content")
 
@@ -68,13 +69,23 @@ class OriginDataset(ReadOnlyDataset[Origin | None]):
 
 
 class PlaceDataset(ReadOnlyDataset[Path]):
-    """The study of a search, or the arrays that grow while images are decoded: loading gives the path."""
+    """The arrays that grow while images are decoded: loading gives the path."""
 
     written_by = "the node that reads it"
 
     def load(self) -> Path:
         """Give the path; nothing need be there."""
         return self.path
+
+
+class StudyDataset(ReadOnlyDataset[StudyFile]):
+    """The trials of a search: loading says where they are."""
+
+    written_by = "the search that reads it"
+
+    def load(self) -> StudyFile:
+        """Give the file; it need not exist."""
+        return StudyFile(self.path)
 
 
 class CheckpointsDataset(ReadOnlyDataset[CheckpointFolder]):

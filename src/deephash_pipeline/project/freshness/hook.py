@@ -28,6 +28,7 @@ from deephash_pipeline.provenance.lock import RunLock, sweep
 from deephash_pipeline.provenance.states import Kind, summarised
 from deephash_pipeline.training import CheckpointFolder
 from deephash_pipeline.training.resuming.checkpoint import CODE, FORCED
+from deephash_pipeline.training.resuming.study_file import StudyFile
 
 logger = logging.getLogger(__name__)
 
@@ -135,14 +136,14 @@ class Provenance:
 
     @hook_impl
     def before_node_run(self, node: Node, catalog: Catalog, inputs: dict[str, Any]) -> dict[str, Any] | None:
-        """Tell a training by which code it is; tell the report's readers the time, and what is stale."""
+        """Tell a training, and a search, by which code it is; tell the report's readers the time, and what is stale."""
         if not self._nodes:
             return None
         if self._graph is None or self._graph.catalog is not catalog:
             self._graph = ProjectGraph(self._nodes, catalog)
         for value in inputs.values():
-            if isinstance(value, CheckpointFolder):
-                value.provenance |= {CODE: self._graph.code(node), FORCED: self._forced}
+            if isinstance(value, CheckpointFolder | StudyFile):
+                value.provenance.update({CODE: self._graph.code(node), FORCED: self._forced})
         if not any(name.rpartition(".")[2] == REPORT for name in node.outputs):
             return None
         banner, written = (self._banner,) if self._banner else (), _written(time.time() - self._began)
