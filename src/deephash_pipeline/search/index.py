@@ -17,15 +17,15 @@ from deephash_pipeline.search.filters import checked_metadata
 from deephash_pipeline.search.ids import MISSING, checked_ids
 from deephash_pipeline.search.ledger import UNFINISHED
 from deephash_pipeline.search.locking import LOCK
-from deephash_pipeline.search.reading import ReadableIndex
 from deephash_pipeline.search.searchable import Closing
+from deephash_pipeline.search.searching import ExactSearch
 from deephash_pipeline.search.segments import Contents
 from deephash_pipeline.search.store import LEDGER, MADE_BY, SEGMENTS, Store
 
 LEFT_BY_CREATE = {SEGMENTS, LOCK, *(LEDGER + UNFINISHED + end for end in ("", "-wal", "-shm", "-journal"))}
 
 
-class HammingIndex(ReadableIndex, Closing):
+class HammingIndex(ExactSearch, Closing):
     """Binary codes of 1 to 4,096 bits under ids of one's own, searched exactly.
 
     Answers are ordered by (distance, insertion order) and equal to brute force always, whatever was added and removed
@@ -93,7 +93,7 @@ class HammingIndex(ReadableIndex, Closing):
     @classmethod
     def _of(cls, store: Store) -> Self:
         index = cls.__new__(cls)
-        ReadableIndex.__init__(index, store)
+        ExactSearch.__init__(index, store)
         return index
 
     def __reduce__(self) -> tuple[Any, ...]:
