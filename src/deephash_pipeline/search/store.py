@@ -35,7 +35,6 @@ from deephash_pipeline.search.segments import (
 )
 from deephash_pipeline.search.snapshots import SeenTail, Snapshot, Source, Tail, snapshot_of
 
-LEDGER = INDEX_FILE
 SEGMENTS = "segments"
 MADE_BY = "made_by"
 FORMAT = 2
@@ -56,7 +55,7 @@ ATTEMPTS = 20
 def identity_of(folder: Path | None) -> tuple[int, int] | None:
     """What tells the index in a folder from one that takes its place; None where there is none."""
     try:
-        status = None if folder is None else (folder / LEDGER).stat()
+        status = None if folder is None else (folder / INDEX_FILE).stat()
     except FileNotFoundError:
         return None
     return None if status is None else (status.st_dev, status.st_ino)
@@ -94,7 +93,7 @@ class Store:
         self.lock = threading.RLock()
         self._writer = WriterLock(folder) if folder is not None and not read_only else None
         try:
-            path = folder / LEDGER if folder is not None else None
+            path = folder / INDEX_FILE if folder is not None else None
             if code_length is None:
                 self.ledger = Ledger(path, read_only)
             else:
