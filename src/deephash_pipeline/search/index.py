@@ -20,8 +20,9 @@ from deephash_pipeline.search.ledger import UNFINISHED
 from deephash_pipeline.search.locking import LOCK
 from deephash_pipeline.search.searchable import Closing
 from deephash_pipeline.search.searching import ExactSearch
+from deephash_pipeline.search.segment_files import SEGMENTS
 from deephash_pipeline.search.segments import Contents
-from deephash_pipeline.search.store import MADE_BY, SEGMENTS, Store
+from deephash_pipeline.search.store import MADE_BY, Store
 
 LEFT_BY_CREATE = {SEGMENTS, LOCK, *(INDEX_FILE + UNFINISHED + end for end in ("", "-wal", "-shm", "-journal"))}
 

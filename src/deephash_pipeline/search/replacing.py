@@ -12,7 +12,7 @@ from deephash_pipeline.common.folders import INDEX_FILE
 from deephash_pipeline.common.stores import flush
 from deephash_pipeline.search.ledger import UNFINISHED
 from deephash_pipeline.search.locking import LOCK, WriterLock
-from deephash_pipeline.search.store import SEGMENT_NAME, SEGMENTS
+from deephash_pipeline.search.segment_files import SEGMENT_NAME, SEGMENTS
 
 HASHER = "hasher.safetensors"
 ONNX_HASHER = "hasher.onnx"
