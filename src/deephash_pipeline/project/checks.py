@@ -18,7 +18,8 @@ from deephash_pipeline.deephash.experiment import Experiment
 from deephash_pipeline.pipeline_registry import OTHERS
 from deephash_pipeline.pipelines.grid import grid_parameters
 from deephash_pipeline.project.datasets.atomic_file import AtomicFileDataset
-from deephash_pipeline.project.freshness.graph import BENCHMARK_FILE, Catalog, flatten
+from deephash_pipeline.project.freshness.graph import BENCHMARK_FILE, Catalog
+from deephash_pipeline.project.parameters import flatten
 from deephash_pipeline.retrieval.protocols import require_protocol
 
 LARGEST = 2**63

@@ -31,7 +31,6 @@ Place = tuple[str, str | None]
 """A module, and a name in it; None for all of them."""
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
-Scope = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def sources(functions: Collection[Callable[..., Any]], keys: Collection[str] = ()) -> dict[str, str]:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.folders import INDEX_FILE
 from deephash_pipeline.retrieval.codes import check_code_length
 from deephash_pipeline.search.answers import GivenIds
 from deephash_pipeline.search.features import FeatureType, checked_features, checked_numbers
@@ -17,15 +18,16 @@ from deephash_pipeline.search.filters import checked_metadata
 from deephash_pipeline.search.ids import MISSING, checked_ids
 from deephash_pipeline.search.ledger import UNFINISHED
 from deephash_pipeline.search.locking import LOCK
-from deephash_pipeline.search.reading import ReadableIndex
 from deephash_pipeline.search.searchable import Closing
+from deephash_pipeline.search.searching import ExactSearch
+from deephash_pipeline.search.segment_files import SEGMENTS
 from deephash_pipeline.search.segments import Contents
-from deephash_pipeline.search.store import LEDGER, MADE_BY, SEGMENTS, Store
+from deephash_pipeline.search.store import MADE_BY, Store
 
-LEFT_BY_CREATE = {SEGMENTS, LOCK, *(LEDGER + UNFINISHED + end for end in ("", "-wal", "-shm", "-journal"))}
+LEFT_BY_CREATE = {SEGMENTS, LOCK, *(INDEX_FILE + UNFINISHED + end for end in ("", "-wal", "-shm", "-journal"))}
 
 
-class HammingIndex(ReadableIndex, Closing):
+class HammingIndex(ExactSearch, Closing):
     """Binary codes of 1 to 4,096 bits under ids of one's own, searched exactly.
 
     Answers are ordered by (distance, insertion order) and equal to brute force always, whatever was added and removed
@@ -86,14 +88,14 @@ class HammingIndex(ReadableIndex, Closing):
             InputError: if there is no index, a segment is damaged, or, unless read_only, another process writes.
         """
         path = Path(folder)
-        if not (path / LEDGER).is_file():
+        if not (path / INDEX_FILE).is_file():
             raise InputError(f"{path} has no index; make one with HammingIndex.create.")
         return cls._of(Store(path, read_only=read_only))
 
     @classmethod
     def _of(cls, store: Store) -> Self:
         index = cls.__new__(cls)
-        ReadableIndex.__init__(index, store)
+        ExactSearch.__init__(index, store)
         return index
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -119,15 +119,12 @@ class Ledger(Database):
         """
         with self.transaction(reading=True):
             settings = self.settings()
-            found = (self._digest_of_settings(), self._sum_of_rows())
+            ((tail, removed),) = self.rows(
+                f"SELECT (SELECT SUM({TAIL_DIGEST}) FROM tail), (SELECT SUM(digest_of({POSITION}, '', 0)) FROM removed)"
+            )
+            found = (self._digest_of_settings(), (tail or 0) + (removed or 0))
             if self.path is not None and (settings.get(DIGEST), settings.get(ROWS)) != found:
                 raise self.damaged("rows are not those that were written")
-
-    def _sum_of_rows(self) -> int:
-        ((tail, removed),) = self.rows(
-            f"SELECT (SELECT SUM({TAIL_DIGEST}) FROM tail), (SELECT SUM(digest_of({POSITION}, '', 0)) FROM removed)"
-        )
-        return (tail or 0) + (removed or 0)
 
     def _verify_metadata(self) -> None:
         """Look at all metadata, once: those of some items are looked at when they are read."""
@@ -180,11 +177,10 @@ class Ledger(Database):
     def append_to_tail(self, contents: Contents) -> None:
         """Add items to the tail."""
         codes, features = np.ascontiguousarray(contents.words.T.astype("<u8")), contents.features
+        positions, ids = contents.positions.tolist(), contents.ids.tolist()
         values = [
-            (position, item_id, codes[row].tobytes(), None if features is None else features[row].tobytes())
-            for row, (position, item_id) in enumerate(
-                zip(contents.positions.tolist(), contents.ids.tolist(), strict=True)
-            )
+            (positions[row], ids[row], codes[row].tobytes(), None if features is None else features[row].tobytes())
+            for row in range(len(positions))
         ]
         self.execute("INSERT INTO tail VALUES (?, ?, ?, ?)", values, many=True)
         if self.path is not None:
@@ -206,24 +202,22 @@ class Ledger(Database):
 
     def remove(self, positions: Sequence[int]) -> None:
         """Remove the items at some positions."""
-        values = [(int(position),) for position in positions]
+        values = [(position,) for position in positions]
         self.execute("INSERT INTO removed (position) VALUES (?)", values, many=True)
-        self._row_digests += sum(digest_of(position, "", 0) for (position,) in values)
+        self._row_digests += sum(digest_of(position, "", 0) for position in positions)
 
     def forget(self, positions: Sequence[int]) -> None:
         """Forget removed items: no segment has them any more."""
-        values = [(int(position),) for position in positions]
+        values = [(position,) for position in positions]
         self.execute("DELETE FROM removed WHERE position = ?", values, many=True)
-        self._row_digests -= sum(digest_of(position, "", 0) for (position,) in values)
+        self._row_digests -= sum(digest_of(position, "", 0) for position in positions)
         gone = self.execute("DELETE FROM metadata WHERE position = ?", values, many=True).rowcount
         self.set(DESCRIBED, self.settings().get(DESCRIBED, 0) - max(gone, 0))
 
     def columns(self) -> list[str]:
         """Names of the columns of metadata."""
-        return [name for name in self._columns() if name not in (POSITION, ROW_DIGEST)]
-
-    def _columns(self) -> list[str]:
-        return [row[1] for row in self.rows("PRAGMA table_info(metadata)")]
+        names = [row[1] for row in self.rows("PRAGMA table_info(metadata)")]
+        return [name for name in names if name not in (POSITION, ROW_DIGEST)]
 
     def add_metadata(self, positions: Sequence[int], columns: Mapping[str, Sequence[Any]]) -> None:
         """Write the metadata of some items; columns that are new are made."""
@@ -250,20 +244,20 @@ class Ledger(Database):
     def metadata(self, positions: Sequence[int]) -> list[dict[str, Any]]:
         """Metadata of the items at some positions, without empty values."""
         found: dict[int, dict[str, Any]] = {}
-        names = self._columns()
+        names = self.columns()
+        columns = ", ".join(map(named, [POSITION, ROW_DIGEST, *names]))
         for start in range(0, len(positions), POSITIONS_AT_ONCE):
-            some = [int(position) for position in positions[start : start + POSITIONS_AT_ONCE]]
-            columns, places = ", ".join(map(named, names)), ", ".join("?" * len(some))
-            for row in self.rows(f"SELECT {columns} FROM metadata WHERE {POSITION} IN ({places})", some):
+            some = positions[start : start + POSITIONS_AT_ONCE]
+            statement = f"SELECT {columns} FROM metadata WHERE {POSITION} IN ({', '.join('?' * len(some))})"
+            for position, digest, *row in self.rows(statement, some):
                 values = {name: value for name, value in zip(names, row, strict=True) if value is not None}
-                position, digest = values.pop(POSITION), values.pop(ROW_DIGEST, None)
                 if digest is not None and digest != digest_of(position, *chain(*values.items())):
                     raise self.damaged("metadata are not those that were written")
                 found[position] = values
-        if any(int(position) not in found for position in positions):
+        if any(position not in found for position in positions):
             # Those were added without any, or the rows are lost.
             self._verify_metadata()
-        return [found.get(int(position), {}) for position in positions]
+        return [found.get(position, {}) for position in positions]
 
     def values(self, column: str, most: int) -> list[Any]:
         """The distinct values of a column, ascending, without the empty one."""

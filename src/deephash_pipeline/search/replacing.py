@@ -8,10 +8,11 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.folders import INDEX_FILE
 from deephash_pipeline.common.stores import flush
 from deephash_pipeline.search.ledger import UNFINISHED
 from deephash_pipeline.search.locking import LOCK, WriterLock
-from deephash_pipeline.search.store import LEDGER, SEGMENT_NAME, SEGMENTS
+from deephash_pipeline.search.segment_files import SEGMENT_NAME, SEGMENTS
 
 HASHER = "hasher.safetensors"
 ONNX_HASHER = "hasher.onnx"
@@ -20,7 +21,7 @@ PICTURES = "pictures"
 LOOKS, SECONDS_BETWEEN_LOOKS = 50, 0.02
 PICTURE = re.compile(rf"{PICTURES}/[0-9a-f]{{32}}\.png")
 OWN_FILE = re.compile(
-    rf"{re.escape(LEDGER)}({re.escape(UNFINISHED)})?(-wal|-shm|-journal)?|{re.escape(LOCK)}|"
+    rf"{re.escape(INDEX_FILE)}({re.escape(UNFINISHED)})?(-wal|-shm|-journal)?|{re.escape(LOCK)}|"
     rf"{SEGMENTS}/{SEGMENT_NAME.pattern}|"
     rf"{PICTURE.pattern}|{re.escape(ONNX_HASHER)}|{re.escape(HASHER)}(\.provenance\.json)?|\.hasher\..+|"
     rf"{re.escape(HASH_FUNCTION)}|\.hash_function\..+"

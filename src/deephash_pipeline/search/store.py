@@ -6,7 +6,6 @@ the moment the ledger names it. Nothing that the ledger names is ever written ag
 at most a file that no one names, which the next writer deletes.
 """
 
-import re
 import sqlite3
 import stat
 import threading
@@ -24,25 +23,15 @@ from deephash_pipeline.common.folders import INDEX_FILE
 from deephash_pipeline.search.features import NO_FEATURES, FeatureForm
 from deephash_pipeline.search.ledger import Ledger, SegmentEntry
 from deephash_pipeline.search.locking import WriterLock
-from deephash_pipeline.search.segments import (
-    FEATURES_SUFFIX,
-    Contents,
-    Segment,
-    joined,
-    read_segment,
-    segment_of,
-    write_segment,
-)
+from deephash_pipeline.search.segment_files import SEGMENTS, delete_segments, read_segment, segments_in, stored
+from deephash_pipeline.search.segments import Contents, Segment, joined, segment_of
 from deephash_pipeline.search.snapshots import SeenTail, Snapshot, Source, Tail, snapshot_of
 
-LEDGER = INDEX_FILE
-SEGMENTS = "segments"
 MADE_BY = "made_by"
 FORMAT = 2
 # Features of another type than float16.
 FORMAT_WITH_TYPE = 3
 FEATURE_TYPE = "feature_type"
-SEGMENT_NAME = re.compile(rf"[0-9a-f]{{32}}({re.escape(FEATURES_SUFFIX)})?")
 # So many items at once become a segment without a detour.
 BULK_ITEMS = 4096
 # A longer tail becomes a segment, and takes segments of at most so many items in all along.
@@ -56,7 +45,7 @@ ATTEMPTS = 20
 def identity_of(folder: Path | None) -> tuple[int, int] | None:
     """What tells the index in a folder from one that takes its place; None where there is none."""
     try:
-        status = None if folder is None else (folder / LEDGER).stat()
+        status = None if folder is None else (folder / INDEX_FILE).stat()
     except FileNotFoundError:
         return None
     return None if status is None else (status.st_dev, status.st_ino)
@@ -94,7 +83,7 @@ class Store:
         self.lock = threading.RLock()
         self._writer = WriterLock(folder) if folder is not None and not read_only else None
         try:
-            path = folder / LEDGER if folder is not None else None
+            path = folder / INDEX_FILE if folder is not None else None
             if code_length is None:
                 self.ledger = Ledger(path, read_only)
             else:
@@ -271,14 +260,7 @@ class Store:
         if not contents:
             return None
         segment = segment_of(joined(contents), uuid.uuid4().hex)
-        if self.folder is None:
-            return segment
-        try:
-            digest = write_segment(segment, self.folder / SEGMENTS)
-            return read_segment(self.folder / SEGMENTS, segment.name, digest, self.code_length)
-        except BaseException:
-            self._delete_files({segment.name})
-            raise
+        return segment if self.folder is None else stored(segment, self.folder / SEGMENTS, self.code_length)
 
     def _replace(self, old: Sequence[Source], new: Segment | None) -> None:
         """Write into the ledger that a segment has taken the place of others, and of the tail if that is among them."""
@@ -302,17 +284,12 @@ class Store:
             self._tail = Tail(self.words, self.kind, self.form)
         _, removed = self.ledger.removed_after(0)
         self.snapshot = snapshot_of(segments, self._tail.seen(), removed, self.snapshot.generation + 1)
-        self._delete_files(gone)
-
-    def _delete_files(self, names: set[str]) -> None:
         if self.folder is not None:
-            for name in names:
-                for suffix in ("", FEATURES_SUFFIX):
-                    (self.folder / SEGMENTS / (name + suffix)).unlink(missing_ok=True)
+            delete_segments(self.folder / SEGMENTS, gone)
 
     def _delete_unnamed(self) -> None:
         """Delete files that the ledger does not name: those of a writer that was killed."""
         if self.folder is not None and not self.read_only:
-            (self.folder / SEGMENTS).mkdir(exist_ok=True)
-            names = [path.name for path in (self.folder / SEGMENTS).iterdir() if SEGMENT_NAME.fullmatch(path.name)]
-            self._delete_files({name.removesuffix(FEATURES_SUFFIX) for name in names} - set(self._loaded))
+            folder = self.folder / SEGMENTS
+            folder.mkdir(exist_ok=True)
+            delete_segments(folder, segments_in(folder) - set(self._loaded))

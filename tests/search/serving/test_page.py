@@ -7,7 +7,7 @@ import pytest
 from fastapi.responses import HTMLResponse
 
 from deephash_pipeline.search.serving import ServiceSettings, create_app
-from deephash_pipeline.search.serving.app import PAGE
+from deephash_pipeline.search.serving.routes import PAGE
 from tests.search.serving.pictures import TOKEN, in_base64, picture
 from tests.services import dumped, in_a_browser, running
 

@@ -23,6 +23,7 @@ from deephash_pipeline.common.devices import resolve_device, resolve_precision
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.project.datasets import FilesDataset, ImageSourceDataset
 from deephash_pipeline.project.datasets.atomic_file import AtomicFileDataset
+from deephash_pipeline.project.parameters import flatten, is_parameter
 from deephash_pipeline.provenance.code import platform_version
 from deephash_pipeline.provenance.digests import file_digest, text_digest
 from deephash_pipeline.provenance.manifest import DamagedError, Manifest, Origin, read_manifest
@@ -285,19 +286,3 @@ def with_those_before(pipeline: Pipeline, catalog: Catalog) -> list[Node]:
             break
         nodes += pipelines[name].nodes
     return nodes
-
-
-def flatten(name: str, value: Any) -> dict[str, Any]:
-    """Turn nested mappings and models into dotted names and values."""
-    value = value.model_dump(serialize_as_any=True) if isinstance(value, BaseModel) else value
-    if not isinstance(value, Mapping) or (name and not value):
-        return {name: value}
-    flat: dict[str, Any] = {}
-    for key, part in value.items():
-        flat |= flatten(f"{name}.{key}" if name else str(key), part)
-    return flat
-
-
-def is_parameter(name: str) -> bool:
-    """Say whether an input of a node is no artefact but a parameter."""
-    return name == "parameters" or name.startswith("params:")

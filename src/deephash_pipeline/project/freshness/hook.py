@@ -22,7 +22,8 @@ from deephash_pipeline.common.cell import FIELD
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.progress import duration
 from deephash_pipeline.project.datasets.atomic_file import AtomicFileDataset
-from deephash_pipeline.project.freshness.graph import Catalog, ProjectGraph, flatten, with_those_before
+from deephash_pipeline.project.freshness.graph import Catalog, ProjectGraph, with_those_before
+from deephash_pipeline.project.parameters import flatten
 from deephash_pipeline.provenance import code_version
 from deephash_pipeline.provenance.lock import RunLock, sweep
 from deephash_pipeline.provenance.states import Kind, summarised

@@ -14,7 +14,8 @@ from kedro.pipeline.node import Node
 from deephash_pipeline.common.devices import cuda_devices as devices_of_machine
 from deephash_pipeline.networks import NETWORKS
 from deephash_pipeline.project.datasets.atomic_file import AtomicFileDataset
-from deephash_pipeline.project.freshness.graph import Catalog, is_parameter
+from deephash_pipeline.project.freshness.graph import Catalog
+from deephash_pipeline.project.parameters import is_parameter
 
 GIB = 2**30
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.folders import INDEX_FILE
 from deephash_pipeline.hashers import BaseHasher
 from deephash_pipeline.hashers.base import EncodedPixels
 from deephash_pipeline.images.batches import Images
@@ -28,7 +29,6 @@ from deephash_pipeline.search.images.stored import (
 )
 from deephash_pipeline.search.images.updating import AddedImages, carry_out
 from deephash_pipeline.search.replacing import HASHER, PICTURE, refuse_exchanged
-from deephash_pipeline.search.store import LEDGER
 from deephash_pipeline.search.texts import Texts, one_form, texts
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ class ImageIndex(CodedItems):
         refuse_exchanged(path)
         if not (path / HASHER).exists():
             # One that was killed between index and hasher has no item.
-            if not (path / LEDGER).exists():
+            if not (path / INDEX_FILE).exists():
                 return cls.create(path, hasher, features)
             index = HammingIndex.open(path)
             try:

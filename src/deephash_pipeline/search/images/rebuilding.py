@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.folders import INDEX_FILE
 from deephash_pipeline.search import HammingIndex
 from deephash_pipeline.search.images.index import ImageIndex
 from deephash_pipeline.search.images.listing import ListedImage
 from deephash_pipeline.search.images.stored import picture_name, same_hasher, write_picture
 from deephash_pipeline.search.images.updating import AddedImages
 from deephash_pipeline.search.replacing import PICTURES, replacing_index
-from deephash_pipeline.search.store import LEDGER
 from deephash_pipeline.search.texts import one_form
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 def has_other_hasher(folder: Path, hasher: "ImageHasher") -> bool:
     """Tell whether there is an index that was made with another hasher."""
-    return (folder / LEDGER).is_file() and not same_hasher(folder, hasher)
+    return (folder / INDEX_FILE).is_file() and not same_hasher(folder, hasher)
 
 
 @contextmanager

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.folders import INDEX_FILE
 from deephash_pipeline.common.progress import count_steps
 from deephash_pipeline.hashing import HASH_FUNCTIONS, HashFunction, require_hash_function
 from deephash_pipeline.provenance import content_digest
@@ -18,7 +19,6 @@ from deephash_pipeline.search.features import ROWS_AT_ONCE, FeatureType
 from deephash_pipeline.search.ids import checked_ids
 from deephash_pipeline.search.index import HammingIndex
 from deephash_pipeline.search.replacing import HASH_FUNCTION, replacing_index
-from deephash_pipeline.search.store import LEDGER
 from deephash_pipeline.search.texts import label_names
 from deephash_pipeline.search.vectors.recall import NEIGHBOURS, ExactNeighbours, measured_recall
 from deephash_pipeline.search.vectors.sources import VectorSource
@@ -85,7 +85,7 @@ def build_index(
         InputError: a vector has no direction or a number that is not finite, an id is there twice, there is something
             in the folder, or the disk is full.
     """
-    if (folder / LEDGER).exists() and not settings.anew:
+    if (folder / INDEX_FILE).exists() and not settings.anew:
         raise InputError(f"{folder} has an index: name another folder, or replace that one by --anew")
     if source.count == 1:
         raise InputError(f"{source.name} has one vector: give two at least, of shape (n, width)")

@@ -1,0 +1,22 @@
+"""Parameters as nodes name them, and as flat names and values."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel
+
+
+def flatten(name: str, value: Any) -> dict[str, Any]:
+    """Turn nested mappings and models into dotted names and values."""
+    value = value.model_dump(serialize_as_any=True) if isinstance(value, BaseModel) else value
+    if not isinstance(value, Mapping) or (name and not value):
+        return {name: value}
+    flat: dict[str, Any] = {}
+    for key, part in value.items():
+        flat |= flatten(f"{name}.{key}" if name else str(key), part)
+    return flat
+
+
+def is_parameter(name: str) -> bool:
+    """Say whether an input of a node is no artefact but a parameter."""
+    return name == "parameters" or name.startswith("params:")
