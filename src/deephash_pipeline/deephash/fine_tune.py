@@ -33,7 +33,7 @@ from deephash_pipeline.losses import (
     SimilarityParameters,
     build_loss,
 )
-from deephash_pipeline.losses.hashing_loss import number_of_classes
+from deephash_pipeline.losses.labels import number_of_classes
 from deephash_pipeline.networks import (
     ClassificationHead,
     HashLayerParameters,
