@@ -25,7 +25,7 @@ from deephash_pipeline.hashing import (
     principal_directions,
     rows,
 )
-from deephash_pipeline.hashing.base import StoredArray, _OfFields, learned
+from deephash_pipeline.hashing.encoder import StoredArray, _OfFields, learned
 from deephash_pipeline.hashing.rows import VALUES_PER_BLOCK
 
 METHODS = list(HASH_FUNCTIONS.values())

@@ -6,7 +6,7 @@ import torch
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.losses import CSQ, LOSS_PARAMETERS, LOSSES, ExponentiatedLoss, build_loss
-from deephash_pipeline.losses.hashing_loss import shares_a_label, supervision_matrix
+from deephash_pipeline.losses.pairs import shares_a_label, supervision_matrix
 
 CODE_LENGTH, CLASSES = 8, 4
 

@@ -6,11 +6,10 @@ import torch
 
 from deephash_pipeline.common.cell import Cell
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.deephash import ClassifierRun, Experiment, LabelledImages, PreTrainingParameters, TrainingSet
-from deephash_pipeline.deephash.fine_tune import FineTuningParameters, fine_tune
+from deephash_pipeline.deephash import ClassifierRun, Experiment, FineTuningParameters, PreTrainingParameters, fine_tune
 from deephash_pipeline.deephash.initialise import HashLayerInitParameters, initialise_hash_layer
 from deephash_pipeline.deephash.pretrain import extract_features, pretrain
-from deephash_pipeline.deephash.training_set import LabelledFeatures
+from deephash_pipeline.deephash.training_set import LabelledFeatures, LabelledImages, TrainingSet
 from deephash_pipeline.images.statistics import pixel_statistics
 from deephash_pipeline.pipelines.baseline_hashing.nodes import make_classifier_baseline
 from deephash_pipeline.pipelines.fine_tuning.nodes import encode_images

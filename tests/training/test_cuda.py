@@ -8,7 +8,7 @@ import torch
 
 from deephash_pipeline import ImageHasher
 from deephash_pipeline.common.cell import Cell
-from deephash_pipeline.deephash import Experiment, TrainingSet
+from deephash_pipeline.deephash import Experiment, FineTuningParameters, TrainingSet
 from deephash_pipeline.deephash.experiment import Run
 from deephash_pipeline.losses import LOSSES
 from deephash_pipeline.networks import NETWORKS, build_trunk, initialise
@@ -40,7 +40,7 @@ def training_set():
 def parameters_of(loss, **training):
     settings = {"epochs": 2, "batch_size": 32, "learning_rate": 0.01, **training}
     views = {"augmentation": {"shift_pixels": 2}} if LOSSES[loss].views > 1 else {}
-    return fine_tuning.FineTuningParameters(
+    return FineTuningParameters(
         training=TrainingParameters(**settings),
         hash_layer={"centring": True, "scale": 1.0},
         initial_hash_layer="random",

@@ -8,7 +8,8 @@ from deephash_pipeline.deephash.estimator import DeepHash
 from deephash_pipeline.deephash.experiment import ClassifierRun, Experiment, Run
 from deephash_pipeline.deephash.feature_hash import FeatureHash
 from deephash_pipeline.deephash.features import FeatureExtractor
-from deephash_pipeline.deephash.fine_tune import FineTuningParameters, PreTrainedWeights, fine_tune
+from deephash_pipeline.deephash.fine_tune import PreTrainedWeights, fine_tune
+from deephash_pipeline.deephash.fine_tuning_parameters import FineTuningParameters
 from deephash_pipeline.deephash.hasher import ImageHasher
 from deephash_pipeline.deephash.initialise import HashLayerInitParameters, initialise_hash_layer
 from deephash_pipeline.deephash.pretrain import PreTrainingParameters, extract_features, pretrain

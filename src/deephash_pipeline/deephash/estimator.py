@@ -19,7 +19,8 @@ from deephash_pipeline.common.parameters import faults_in_one_line
 from deephash_pipeline.common.randomness import derive_seed
 from deephash_pipeline.deephash.experiment import ClassifierRun, Experiment, Run
 from deephash_pipeline.deephash.features import PHOTOGRAPHS
-from deephash_pipeline.deephash.fine_tune import FineTuningParameters, PreTrainedWeights, fine_tune
+from deephash_pipeline.deephash.fine_tune import PreTrainedWeights, fine_tune
+from deephash_pipeline.deephash.fine_tuning_parameters import FineTuningParameters
 from deephash_pipeline.deephash.hasher import ImageHasher
 from deephash_pipeline.deephash.initialise import HashLayerInitParameters, initialise_hash_layer
 from deephash_pipeline.deephash.pretrain import PreTrainingParameters, extract_features, pretrain

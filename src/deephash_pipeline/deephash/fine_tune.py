@@ -4,96 +4,34 @@ import logging
 from collections.abc import Callable, Mapping
 from functools import partial
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple, Self
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 import torch
 from numpy.typing import NDArray
-from pydantic import field_validator, model_validator
 from torch import Tensor, nn
 
 from deephash_pipeline.common.cell import Cell
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.randomness import derive_seed
-from deephash_pipeline.deephash.experiment import Run, StageParameters
+from deephash_pipeline.deephash.experiment import Run
+from deephash_pipeline.deephash.fine_tuning_parameters import FineTuningParameters
 from deephash_pipeline.deephash.hasher import ImageHasher
 from deephash_pipeline.deephash.initialise import hash_layer_encoder
 from deephash_pipeline.deephash.pretrain import extract_features
 from deephash_pipeline.deephash.training_set import TrainingSet
-from deephash_pipeline.images.augmentation import AugmentationParameters
 from deephash_pipeline.images.inputs import ImageInputs
 from deephash_pipeline.images.sources.collection import require_labels
-from deephash_pipeline.losses import (
-    LOSS_PARAMETERS,
-    LOSSES,
-    HashingLoss,
-    LossParameters,
-    SimilarityBits,
-    SimilarityParameters,
-    build_loss,
-)
-from deephash_pipeline.losses.hashing_loss import number_of_classes
-from deephash_pipeline.networks import (
-    ClassificationHead,
-    HashLayerParameters,
-    HashNetwork,
-    build_hash_layer,
-    initialise,
-)
+from deephash_pipeline.losses import LOSSES, HashingLoss, SimilarityBits, SimilarityParameters, build_loss
+from deephash_pipeline.losses.labels import number_of_classes
+from deephash_pipeline.networks import ClassificationHead, HashNetwork, build_hash_layer, initialise
 from deephash_pipeline.training import ArrayInputs, LabelledInputs, first_batch, train
-from deephash_pipeline.training.gradients import LearnsCodes
 
 logger = logging.getLogger(__name__)
 
 # If a larger share of images has one code, nothing was learned, or nearly all are of one class.
 ALIKE = 0.9
-
-
-class FineTuningParameters(StageParameters):
-    """How to train trunk and hash layer together. Every departure from the paper stands in one of these blocks.
-
-    Attributes:
-        initial_hash_layer: layer that goes onto the trunk of pre-training: the hash layer of stage 2, or one of
-            ``random`` weights, for losses that want other bits than stage 2 has found. A divided hash layer is always
-            random.
-        frozen_trunk: True to train the hash layer alone, on what pre-training sees in the images; nothing that tells
-            unseen classes apart is then unlearned. So it is where the experiment's trunk is frozen.
-        similarity: bits that the loss is not given, because they keep what pre-training has found similar.
-
-    Example:
-        >>> from deephash_pipeline.training import TrainingParameters
-        >>> training = TrainingParameters(epochs=3, batch_size=8, learning_rate=0.1)
-        >>> FineTuningParameters(training=training, loss={"name": "csq"}).loss.name
-        'csq'
-    """
-
-    hash_layer: HashLayerParameters = HashLayerParameters()
-    initial_hash_layer: Literal["pre_trained", "random"] = "pre_trained"
-    loss: LossParameters = LOSS_PARAMETERS["exponentiated"]()
-    frozen_trunk: bool = False
-    similarity: SimilarityParameters = SimilarityParameters()
-    augmentation: AugmentationParameters = AugmentationParameters()
-
-    @field_validator("loss", mode="before")
-    @classmethod
-    def _without_a_name_the_loss_is_the_papers(cls, loss: Any) -> Any:
-        return {"name": "exponentiated", **loss} if isinstance(loss, Mapping) else loss
-
-    @model_validator(mode="after")
-    def _the_blocks_fit_each_other(self) -> Self:
-        if self.hash_layer.features_per_bit and self.initial_hash_layer != "random":
-            raise ValueError("a hash layer with `features_per_bit` needs `initial_hash_layer: random`")
-        loss = LOSSES[self.loss.name]
-        more_than_u = loss.classification_head or loss.reads_features or issubclass(loss, LearnsCodes)
-        if self.similarity.share and more_than_u:
-            raise ValueError(f"`similarity` divides u, and `{self.loss.name}` is no loss of u alone: leave it out")
-        if loss.views > 1 and not self.augmentation.moves:
-            raise ValueError(
-                f"{self.loss.name} compares views of an image, which are alike without augmentation: set "
-                "`shift_pixels`, `rotation_degrees`, `scale_range` or `horizontal_flip` of `augmentation`"
-            )
-        return self
 
 
 class PreTrainedWeights(NamedTuple):
@@ -197,7 +135,7 @@ def measure_with_trunk(
     """Measure a network on images, also one that trains on z and has its trunk elsewhere meanwhile.
 
     Example:
-        >>> from deephash_pipeline.networks import build_trunk
+        >>> from deephash_pipeline.networks import HashLayerParameters, build_trunk
         >>> hash_layer = build_hash_layer(500, 12, HashLayerParameters(), seed=0)
         >>> network, trunk = HashNetwork(nn.Identity(), hash_layer), build_trunk("lenet")
         >>> measure_with_trunk(network, trunk, lambda whole: {"size": whole.trunk.image_size})

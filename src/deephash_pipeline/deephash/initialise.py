@@ -12,7 +12,7 @@ from torch import Tensor
 from deephash_pipeline.common.randomness import derive_seed
 from deephash_pipeline.deephash.experiment import Run, StageParameters
 from deephash_pipeline.deephash.training_set import LabelledFeatures
-from deephash_pipeline.hashing.base import Encoder
+from deephash_pipeline.hashing.encoder import Encoder
 from deephash_pipeline.hashing.learned import LearnedHashLayer
 from deephash_pipeline.hashing.linear import feature_mean, hyperplanes_through
 from deephash_pipeline.hashing.rows import row_blocks

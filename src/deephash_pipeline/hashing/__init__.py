@@ -15,7 +15,8 @@ True
 
 from typing import Any
 
-from deephash_pipeline.hashing.base import Encoder, HashFunction
+from deephash_pipeline.hashing.encoder import Encoder
+from deephash_pipeline.hashing.hash_function import HashFunction
 from deephash_pipeline.hashing.linear import LinearEncoder, LinearHashFunction
 from deephash_pipeline.hashing.parameters import parameters_model
 from deephash_pipeline.hashing.registry import ENCODERS, HASH_FUNCTIONS, load_encoder, require_hash_function

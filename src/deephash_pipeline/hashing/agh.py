@@ -9,7 +9,8 @@ from pydantic import Field, PositiveInt
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.hashing.anchors import squared_distances
-from deephash_pipeline.hashing.base import HashFunction, learned
+from deephash_pipeline.hashing.encoder import learned
+from deephash_pipeline.hashing.hash_function import HashFunction
 from deephash_pipeline.hashing.principal_directions import with_signs_fixed
 from deephash_pipeline.hashing.rows import Floats, Ints, row_blocks
 

@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 from pydantic import Field, PositiveInt
 from scipy.linalg import cho_factor, cho_solve
 
-from deephash_pipeline.hashing.base import HashFunction, doubles, learned
+from deephash_pipeline.hashing.encoder import doubles, learned
+from deephash_pipeline.hashing.hash_function import HashFunction
 from deephash_pipeline.hashing.rows import Floats, Ints, require_different_rows, row_blocks
 
 # Share of the mean squared kernel value that is added to every anchor's: some anchors may be equal.

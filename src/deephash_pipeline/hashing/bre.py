@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from pydantic import Field, NonNegativeFloat, PositiveInt
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.hashing.base import learned
+from deephash_pipeline.hashing.encoder import learned
 from deephash_pipeline.hashing.kernels.bre import Pairs, project_rows, sweep
 from deephash_pipeline.hashing.linear import LinearHashFunction, feature_mean, hyperplanes_through
 from deephash_pipeline.hashing.rows import Floats, Ints

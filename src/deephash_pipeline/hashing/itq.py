@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import PositiveInt
 
-from deephash_pipeline.hashing.base import learned
+from deephash_pipeline.hashing.encoder import learned
 from deephash_pipeline.hashing.linear import LinearHashFunction, feature_mean, hyperplanes_through, project
 from deephash_pipeline.hashing.principal_directions import one_direction_per_bit
 from deephash_pipeline.hashing.rows import Floats, Ints, row_blocks

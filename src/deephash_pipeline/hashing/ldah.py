@@ -8,7 +8,7 @@ from pydantic import Field, PositiveInt
 from scipy.linalg import eigh
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.hashing.base import learned
+from deephash_pipeline.hashing.encoder import learned
 from deephash_pipeline.hashing.linear import LinearHashFunction, feature_mean, project
 from deephash_pipeline.hashing.principal_directions import COVARIANCE_ROWS, principal_directions
 from deephash_pipeline.hashing.rows import Floats, Ints

@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deephash_pipeline.hashing.base import Encoder, HashFunction, doubles, learned
+from deephash_pipeline.hashing.encoder import Encoder, doubles, learned
+from deephash_pipeline.hashing.hash_function import HashFunction
 from deephash_pipeline.hashing.rows import Floats, row_blocks
 
 

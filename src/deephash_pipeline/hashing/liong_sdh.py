@@ -8,7 +8,8 @@ from pydantic import NonNegativeFloat, PositiveInt
 from scipy.optimize import minimize
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.hashing.base import HashFunction, doubles, learned
+from deephash_pipeline.hashing.encoder import doubles, learned
+from deephash_pipeline.hashing.hash_function import HashFunction
 from deephash_pipeline.hashing.linear import feature_mean, project
 from deephash_pipeline.hashing.principal_directions import principal_directions
 from deephash_pipeline.hashing.rows import Floats, Ints, row_blocks

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.hashing.base import learned
+from deephash_pipeline.hashing.encoder import learned
 from deephash_pipeline.hashing.kernels.mlh import Features, Step, Weights, descend
 from deephash_pipeline.hashing.linear import LinearHashFunction, feature_mean, hyperplanes_through, project
 from deephash_pipeline.hashing.rows import Floats, Ints, row_blocks

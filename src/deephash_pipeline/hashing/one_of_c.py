@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deephash_pipeline.hashing.base import Encoder, doubles, learned
+from deephash_pipeline.hashing.encoder import Encoder, doubles, learned
 
 
 class OneOfC(Encoder):

@@ -7,7 +7,8 @@ from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.registry import Registry
-from deephash_pipeline.hashing.base import Encoder, HashFunction
+from deephash_pipeline.hashing.encoder import Encoder
+from deephash_pipeline.hashing.hash_function import HashFunction
 
 HASH_FUNCTIONS: Registry[type[HashFunction]] = Registry(
     {

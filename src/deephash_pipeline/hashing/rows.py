@@ -1,4 +1,4 @@
-"""Rows of features: read a block at a time, and refused where they do not differ."""
+"""Rows of features: read a block at a time, and refused where they are not finite or do not differ."""
 
 from collections.abc import Iterator
 from typing import Any, TypeAlias
@@ -33,3 +33,14 @@ def require_different_rows(z: NDArray[Any], otherwise: str) -> None:
     """Refuse with an InputError a `z` (n, D) all of whose rows are equal, and so have no `otherwise`."""
     if all(bool((z[rows] == z[0]).all()) for rows in row_blocks(z)):
         raise InputError(f"X has only equal rows, so no {otherwise}: check the network that gave these features")
+
+
+def count_broken(z: NDArray[Any]) -> int:
+    """Count the rows of `z` (n, D) with values that are not finite."""
+    return int((~np.isfinite(z)).any(axis=1).sum())
+
+
+def refuse_broken(broken: int, rows: int) -> None:
+    """Refuse features with an InputError if `broken` of their `rows` have values that are not finite."""
+    if broken:
+        raise InputError(f"X contains NaN or infinity in {broken} of {rows} rows: drop or recompute these rows")

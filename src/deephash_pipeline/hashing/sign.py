@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.hashing.base import HashFunction, doubles, learned
+from deephash_pipeline.hashing.encoder import doubles, learned
+from deephash_pipeline.hashing.hash_function import HashFunction
 from deephash_pipeline.hashing.rows import Ints
 
 

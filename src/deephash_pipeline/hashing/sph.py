@@ -7,7 +7,8 @@ from numpy.typing import NDArray
 from pydantic import Field, PositiveInt
 
 from deephash_pipeline.hashing.anchors import squared_distances
-from deephash_pipeline.hashing.base import HashFunction, doubles, learned
+from deephash_pipeline.hashing.encoder import doubles, learned
+from deephash_pipeline.hashing.hash_function import HashFunction
 from deephash_pipeline.hashing.rows import Floats, Ints, require_different_rows
 
 # The authors' tolerances, as shares of n/4: mean deviation of the overlaps from it, and their standard deviation.

@@ -14,7 +14,8 @@ from typing import Any
 
 from deephash_pipeline.losses.class_centres import hash_centres
 from deephash_pipeline.losses.exponentiated import LossAndGradient
-from deephash_pipeline.losses.hashing_loss import HashingLoss, supervision_matrix
+from deephash_pipeline.losses.hashing_loss import HashingLoss
+from deephash_pipeline.losses.pairs import supervision_matrix
 from deephash_pipeline.losses.registry import LOSS_PARAMETERS, LOSSES, LossParameters, build_loss
 from deephash_pipeline.losses.similarity_bits import SimilarityBits, SimilarityParameters
 from deephash_pipeline.losses.similarity_codes import similarity_codes

@@ -6,7 +6,8 @@ from numpy.typing import NDArray
 from pydantic import NonNegativeFloat
 from torch import Tensor
 
-from deephash_pipeline.losses.hashing_loss import code_metrics, label_matrix
+from deephash_pipeline.losses.hashing_loss import code_metrics
+from deephash_pipeline.losses.labels import label_matrix
 from deephash_pipeline.losses.sample_codes import SampleCodesLoss
 
 

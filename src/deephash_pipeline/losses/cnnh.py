@@ -8,7 +8,8 @@ from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt
 from torch import Tensor
 from torch.nn import functional
 
-from deephash_pipeline.losses.hashing_loss import HashingLoss, Outputs, accuracy, bit_accuracy, code_metrics, codes_of
+from deephash_pipeline.losses.hashing_loss import HashingLoss, Outputs, accuracy, bit_accuracy, code_metrics
+from deephash_pipeline.losses.labels import codes_of
 from deephash_pipeline.losses.similarity_codes import similarity_codes
 
 

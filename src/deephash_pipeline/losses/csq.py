@@ -9,7 +9,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from deephash_pipeline.losses.class_centres import ClassCentresLoss
-from deephash_pipeline.losses.hashing_loss import bit_accuracy, code_metrics, codes_of, is_multi_hot, label_matrix
+from deephash_pipeline.losses.hashing_loss import bit_accuracy, code_metrics
+from deephash_pipeline.losses.labels import codes_of, is_multi_hot, label_matrix
 
 
 class CSQ(ClassCentresLoss):

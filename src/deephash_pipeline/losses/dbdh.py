@@ -3,7 +3,8 @@
 from pydantic import NonNegativeFloat
 from torch import Tensor
 
-from deephash_pipeline.losses.hashing_loss import HashingLoss, code_metrics, pair_likelihood, pair_log_odds
+from deephash_pipeline.losses.hashing_loss import HashingLoss, code_metrics
+from deephash_pipeline.losses.pairs import pair_likelihood, pair_log_odds
 
 
 class DBDH(HashingLoss):

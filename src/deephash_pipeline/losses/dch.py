@@ -5,7 +5,8 @@ from pydantic import NonNegativeFloat, PositiveFloat
 from torch import Tensor
 from torch.nn import functional
 
-from deephash_pipeline.losses.hashing_loss import HashingLoss, balanced_mean, code_metrics, shares_a_label
+from deephash_pipeline.losses.hashing_loss import HashingLoss, code_metrics
+from deephash_pipeline.losses.pairs import balanced_mean, shares_a_label
 
 SMALLEST_DISTANCE = 1e-3
 """Distances are at least this, because the logarithm of 0 is none."""

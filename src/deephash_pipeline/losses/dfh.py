@@ -9,7 +9,8 @@ from pydantic import NonNegativeFloat
 from torch import Tensor
 from torch.nn import functional
 
-from deephash_pipeline.losses.hashing_loss import code_metrics, mean_over, pair_log_odds, signs, supervision_matrix
+from deephash_pipeline.losses.hashing_loss import code_metrics, signs
+from deephash_pipeline.losses.pairs import mean_over, pair_log_odds, supervision_matrix
 from deephash_pipeline.losses.sample_codes import SampleCodesLoss
 
 STEPS = 200

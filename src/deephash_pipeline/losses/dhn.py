@@ -6,15 +6,8 @@ from pydantic import NonNegativeFloat
 from torch import Tensor
 from torch.nn import functional
 
-from deephash_pipeline.losses.hashing_loss import (
-    HashingLoss,
-    balanced_mean,
-    code_metrics,
-    mean_over,
-    pair_log_odds,
-    shares_a_label,
-    supervision_matrix,
-)
+from deephash_pipeline.losses.hashing_loss import HashingLoss, code_metrics
+from deephash_pipeline.losses.pairs import balanced_mean, mean_over, pair_log_odds, shares_a_label, supervision_matrix
 
 
 class DHN(HashingLoss):

@@ -6,7 +6,8 @@ import torch
 from pydantic import Field, PositiveFloat
 from torch import Tensor
 
-from deephash_pipeline.losses.hashing_loss import HashingLoss, code_metrics, shares_a_label
+from deephash_pipeline.losses.hashing_loss import HashingLoss, code_metrics
+from deephash_pipeline.losses.pairs import shares_a_label
 
 
 class DNNH(HashingLoss):

@@ -5,7 +5,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from deephash_pipeline.losses.class_centres import ClassCentresLoss, distinct_codes
-from deephash_pipeline.losses.hashing_loss import bit_accuracy, code_metrics, label_matrix
+from deephash_pipeline.losses.hashing_loss import bit_accuracy, code_metrics
+from deephash_pipeline.losses.labels import label_matrix
 
 
 class DPN(ClassCentresLoss):

@@ -4,7 +4,8 @@ import torch
 from pydantic import NonNegativeFloat, PositiveFloat
 from torch import Tensor
 
-from deephash_pipeline.losses.hashing_loss import code_metrics, pair_likelihood, pair_log_odds
+from deephash_pipeline.losses.hashing_loss import code_metrics
+from deephash_pipeline.losses.pairs import pair_likelihood, pair_log_odds
 from deephash_pipeline.losses.sample_codes import SampleCodesLoss
 
 

@@ -5,7 +5,8 @@ from pydantic import NonNegativeFloat, PositiveFloat
 from torch import Tensor
 
 from deephash_pipeline.losses.dnnh import squared_distances
-from deephash_pipeline.losses.hashing_loss import HashingLoss, code_metrics, mean_over, supervision_matrix
+from deephash_pipeline.losses.hashing_loss import HashingLoss, code_metrics
+from deephash_pipeline.losses.pairs import mean_over, supervision_matrix
 
 
 class DSH(HashingLoss):

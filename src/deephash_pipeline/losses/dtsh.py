@@ -5,7 +5,8 @@ from pydantic import NonNegativeFloat
 from torch import Tensor
 from torch.nn import functional
 
-from deephash_pipeline.losses.hashing_loss import HashingLoss, code_metrics, pair_log_odds, shares_a_label, signs
+from deephash_pipeline.losses.hashing_loss import HashingLoss, code_metrics, signs
+from deephash_pipeline.losses.pairs import pair_log_odds, shares_a_label
 
 
 class DTSH(HashingLoss):

@@ -6,18 +6,16 @@ from typing import Any, ClassVar, Literal, Self, TypeAlias, dataclass_transform
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.parameters import validated
+from deephash_pipeline.losses.labels import class_numbers, is_multi_hot, require_one_label
 
 Need: TypeAlias = Literal["code_length", "classes", "labels", "random_state"]
 """What a constructor may want of a training set: bits, number of classes, labels (samples,), seed of its draws."""
 
 Outputs: TypeAlias = Any
 """What the network's head gives: u of shape (batch, code_length), or (u, logits) or (u, z) to losses that read more."""
-
-OF_SEVERAL_LABELS = "several labels a sample are uint8 or bool, (batch, classes)"
 
 
 @dataclass_transform(eq_default=False, field_specifiers=(field,))
@@ -124,71 +122,6 @@ class HashingLoss(_OfFields, ABC):
         return outputs, labels
 
 
-def require_one_label(several_labels: bool, owner: str) -> None:
-    """Refuse labels that may be several for an image with an InputError, unless the owner can take them."""
-    if not several_labels:
-        raise InputError(f"{owner}: this method needs one label an image; choose one that compares pairs, such as dpsh")
-
-
-def is_multi_hot(labels: Any) -> bool:
-    """Whether labels, a tensor or an array, are (n, classes) of 0 and 1, stored as uint8 or bool.
-
-    Example:
-        >>> is_multi_hot(torch.tensor([[1, 0]], dtype=torch.uint8)), is_multi_hot(torch.tensor([1, 0]))
-        (True, False)
-    """
-    return labels.ndim == 2 and str(labels.dtype).removeprefix("torch.") in ("uint8", "bool")
-
-
-def number_of_classes(labels: Any) -> int:
-    """Count the classes of labels, a tensor or an array: class numbers (n,) or multi-hot (n, classes).
-
-    Example:
-        >>> number_of_classes(torch.tensor([0, 3, 1])), number_of_classes(torch.zeros(2, 5, dtype=torch.uint8))
-        (4, 5)
-    """
-    return int(labels.shape[1]) if is_multi_hot(labels) else int(labels.max()) + 1
-
-
-def shares_a_label(labels: Tensor) -> Tensor:
-    """Which samples are similar: those of one class or, where each has any number of labels, with one in common.
-
-    Args:
-        labels: class numbers (batch,), or multi-hot (batch, classes), uint8 or bool.
-
-    Returns:
-        bool (batch, batch); a sample is similar to itself, even without a label.
-
-    Example:
-        >>> shares_a_label(torch.tensor([[1, 1, 0], [0, 1, 0], [0, 0, 0]], dtype=torch.uint8))
-        tensor([[ True,  True, False],
-                [ True,  True, False],
-                [False, False,  True]])
-    """
-    if not is_multi_hot(labels):
-        return labels[:, None] == labels[None, :]
-    # Counts of shared labels are exact in float32.
-    has_label = labels.float()
-    return (has_label @ has_label.T > 0).fill_diagonal_(True)
-
-
-def class_numbers(labels: Tensor, batch: int) -> Tensor:
-    """Bring whole numbers of shape (batch,) into int64, whatever their type; others are refused by an InputError.
-
-    PyTorch takes uint8 for a mask where it is an index.
-
-    Example:
-        >>> class_numbers(torch.tensor([3, 1], dtype=torch.uint8), batch=2)
-        tensor([3, 1])
-    """
-    if labels.ndim != 1 or len(labels) != batch:
-        hint = f"; {OF_SEVERAL_LABELS}" if labels.ndim == 2 else ""
-        raise InputError(f"labels must be ({batch},) for u of {batch} samples, got shape {tuple(labels.shape)}{hint}")
-    if labels.is_floating_point() or labels.is_complex() or labels.dtype == torch.bool:
-        raise InputError(f"labels must be whole numbers, got {labels.dtype}; convert them with `.long()`")
-    return labels.long()
-
-
 def at_least_float32(outputs: Tensor) -> Tensor:
     """Return half precision in float32, in which sums over pairs stay finite; other types as they are.
 
@@ -207,117 +140,6 @@ def signs(u: Tensor) -> Tensor:
         tensor([-1.,  1.,  1.])
     """
     return (u >= 0).to(u.dtype) * 2 - 1
-
-
-def supervision_matrix(labels: Tensor) -> Tensor:
-    """Y of Eqn (1) from labels: 1 for samples that share one (`shares_a_label`), -1 for others, 0 on the diagonal.
-
-    A sample paired with itself would only push |u| up (Y = 1, u_i^2 >= 0), so the diagonal counts as "otherwise".
-
-    Returns:
-        float32 of shape (batch, batch).
-
-    Example:
-        >>> supervision_matrix(torch.tensor([4, 4, 7]))
-        tensor([[ 0.,  1., -1.],
-                [ 1.,  0., -1.],
-                [-1., -1.,  0.]])
-    """
-    supervision = shares_a_label(labels).float() * 2 - 1
-    return supervision.fill_diagonal_(0)
-
-
-def codes_of(labels: Tensor, class_codes: Tensor) -> Tensor:
-    """Row of each label, (batch, code_length), of the codes of all classes (classes, code_length).
-
-    Raises:
-        InputError: labels on the CPU that are none of the classes.
-
-    Example:
-        >>> codes_of(torch.tensor([1, 0]), torch.tensor([[1.0, 1.0], [-1.0, 1.0]]))
-        tensor([[-1.,  1.],
-                [ 1.,  1.]])
-    """
-    if labels.device.type == "cpu" and len(labels) and not 0 <= labels.min() <= labels.max() < len(class_codes):
-        raise InputError(
-            f"labels lie in {int(labels.min())}..{int(labels.max())}, but the loss was made for the classes "
-            f"0..{len(class_codes) - 1}"
-        )
-    return class_codes[labels]
-
-
-def label_matrix(labels: Tensor, classes: int) -> Tensor:
-    """1 where a sample has a label, 0 elsewhere: float32 of shape (batch, classes).
-
-    Args:
-        labels: class numbers (batch,), or multi-hot (batch, classes), uint8 or bool.
-        classes: number of classes.
-
-    Raises:
-        InputError: labels on the CPU that are none of the classes.
-
-    Example:
-        >>> label_matrix(torch.tensor([2, 0]), classes=3)
-        tensor([[0., 0., 1.],
-                [1., 0., 0.]])
-    """
-    if is_multi_hot(labels):
-        if labels.shape[1] != classes:
-            raise InputError(f"labels have {labels.shape[1]} classes, but the loss was made for {classes}")
-        return labels.float()
-    return codes_of(labels, torch.eye(classes, device=labels.device))
-
-
-def pair_log_odds(u: Tensor) -> Tensor:
-    """theta_ij = u_i . u_j / 2, (batch, batch): the log-odds of "similar" of DPSH and those that follow it.
-
-    Example:
-        >>> pair_log_odds(torch.tensor([[1.0, -1.0], [1.0, 1.0]]))
-        tensor([[1., 0.],
-                [0., 1.]])
-    """
-    return u @ u.T / 2
-
-
-def pair_likelihood(labels: Tensor, log_odds: Tensor) -> Tensor:
-    """Mean over pairs of log(1 + exp(-Y theta)), Y of 1 for similar pairs and -1 for others.
-
-    Args:
-        labels: labels, as `shares_a_label` takes them.
-        log_odds: theta, (batch, batch).
-
-    Example:
-        >>> pair_likelihood(torch.tensor([0, 0]), torch.zeros(2, 2))
-        tensor(0.6931)
-    """
-    supervision = supervision_matrix(labels).to(log_odds.dtype)
-    return mean_over(supervision.abs(), -functional.logsigmoid(supervision * log_odds))
-
-
-def balanced_mean(similar: Tensor, cost: Tensor) -> Tensor:
-    """Mean cost of similar pairs plus that of dissimilar ones, so that both kinds weigh the same; no i with itself.
-
-    Args:
-        similar: bool (batch, batch).
-        cost: (batch, batch).
-
-    Example:
-        >>> similar = torch.tensor([[True, True, False], [True, True, False], [False, False, True]])
-        >>> balanced_mean(similar, torch.tensor([[9.0, 1.0, 2.0], [1.0, 9.0, 2.0], [2.0, 2.0, 9.0]]))
-        tensor(3.)
-    """
-    itself = torch.eye(len(similar), dtype=torch.bool, device=similar.device)
-    return mean_over((similar & ~itself).to(cost.dtype), cost) + mean_over((~similar & ~itself).to(cost.dtype), cost)
-
-
-def mean_over(pairs: Tensor, cost: Tensor) -> Tensor:
-    """Mean of a cost (batch, batch) over the pairs marked by 1, others being marked by 0; 0 where there are none.
-
-    Example:
-        >>> mean_over(torch.tensor([[0.0, 1.0], [1.0, 0.0]]), torch.tensor([[9.0, 2.0], [4.0, 9.0]]))
-        tensor(3.)
-    """
-    return (pairs * cost).sum() / pairs.sum().clamp_min(1)
 
 
 @torch.no_grad()

@@ -7,7 +7,8 @@ from pydantic import NonNegativeFloat, PositiveFloat
 from torch import Tensor
 from torch.nn import functional
 
-from deephash_pipeline.losses.hashing_loss import HashingLoss, code_metrics, mean_over, supervision_matrix
+from deephash_pipeline.losses.hashing_loss import HashingLoss, code_metrics
+from deephash_pipeline.losses.pairs import mean_over, supervision_matrix
 
 LARGEST_BETA = 1e6
 """Tanh is a step by then; beyond float32, its slope would be zero times infinity."""

@@ -5,7 +5,9 @@ from pydantic import NonNegativeFloat, PositiveFloat
 from torch import Tensor
 from torch.nn import functional
 
-from deephash_pipeline.losses.hashing_loss import HashingLoss, code_metrics, is_multi_hot, mean_over, shares_a_label
+from deephash_pipeline.losses.hashing_loss import HashingLoss, code_metrics
+from deephash_pipeline.losses.labels import is_multi_hot
+from deephash_pipeline.losses.pairs import mean_over, shares_a_label
 
 CERTAIN = 0.01
 """A similarity nearer than this to 0 or 1 is a hard one."""

@@ -4,14 +4,8 @@ from pydantic import NonNegativeFloat
 from torch import Tensor
 from torch.nn import functional
 
-from deephash_pipeline.losses.hashing_loss import (
-    HashingLoss,
-    code_metrics,
-    mean_over,
-    pair_log_odds,
-    signs,
-    supervision_matrix,
-)
+from deephash_pipeline.losses.hashing_loss import HashingLoss, code_metrics, signs
+from deephash_pipeline.losses.pairs import mean_over, pair_log_odds, supervision_matrix
 
 
 class LCDSH(HashingLoss):

@@ -6,7 +6,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from deephash_pipeline.losses.class_centres import ClassCentresLoss, separated_centres
-from deephash_pipeline.losses.hashing_loss import accuracy, code_metrics, label_matrix
+from deephash_pipeline.losses.hashing_loss import accuracy, code_metrics
+from deephash_pipeline.losses.labels import label_matrix
 
 
 class MDSH(ClassCentresLoss):

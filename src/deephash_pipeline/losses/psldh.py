@@ -8,7 +8,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from deephash_pipeline.losses.class_centres import ClassCentresLoss
-from deephash_pipeline.losses.hashing_loss import accuracy, code_metrics, label_matrix, signs
+from deephash_pipeline.losses.hashing_loss import accuracy, code_metrics, signs
+from deephash_pipeline.losses.labels import label_matrix
 
 
 class PSLDH(ClassCentresLoss):

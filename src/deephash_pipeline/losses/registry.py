@@ -11,7 +11,8 @@ from pydantic import Field
 
 from deephash_pipeline.common.parameters import Parameters, parameters_model
 from deephash_pipeline.common.registry import Registry
-from deephash_pipeline.losses.hashing_loss import HashingLoss, Need, is_multi_hot, number_of_classes, require_one_label
+from deephash_pipeline.losses.hashing_loss import HashingLoss, Need
+from deephash_pipeline.losses.labels import is_multi_hot, number_of_classes, require_one_label
 
 LOSSES: Registry[type[HashingLoss]] = Registry(
     {

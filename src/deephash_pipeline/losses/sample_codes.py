@@ -10,14 +10,8 @@ from pydantic import PositiveInt
 from torch import Tensor
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.losses.hashing_loss import (
-    HashingLoss,
-    class_numbers,
-    is_multi_hot,
-    label_matrix,
-    number_of_classes,
-    signs,
-)
+from deephash_pipeline.losses.hashing_loss import HashingLoss, signs
+from deephash_pipeline.losses.labels import class_numbers, is_multi_hot, label_matrix, number_of_classes
 
 
 class SampleCodesLoss(HashingLoss):

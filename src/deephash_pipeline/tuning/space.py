@@ -8,7 +8,7 @@ from optuna.distributions import FloatDistribution
 from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 
 from deephash_pipeline.common.parameters import Parameters
-from deephash_pipeline.deephash.fine_tune import FineTuningParameters
+from deephash_pipeline.deephash.fine_tuning_parameters import FineTuningParameters
 from deephash_pipeline.losses import LOSS_PARAMETERS
 
 SCORE = "trial_mean_average_precision"

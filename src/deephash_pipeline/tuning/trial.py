@@ -13,7 +13,8 @@ from optuna.trial import FrozenTrial
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.randomness import derive_seed
 from deephash_pipeline.deephash.experiment import Run
-from deephash_pipeline.deephash.fine_tune import FineTuningParameters, PreTrainedWeights, fine_tune
+from deephash_pipeline.deephash.fine_tune import PreTrainedWeights, fine_tune
+from deephash_pipeline.deephash.fine_tuning_parameters import FineTuningParameters
 from deephash_pipeline.deephash.training_set import LabelledImages, TrainingSet
 from deephash_pipeline.images.inputs import ImageInputs
 from deephash_pipeline.images.splits import stratified_draw

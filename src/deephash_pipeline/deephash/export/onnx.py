@@ -19,7 +19,7 @@ from deephash_pipeline.hashers.onnx_hasher import CODES, FORMAT, METADATA, NO_DI
 from deephash_pipeline.hashing import Encoder
 from deephash_pipeline.hashing.agh import AGH
 from deephash_pipeline.hashing.anchors import squared_distances
-from deephash_pipeline.hashing.base import doubles
+from deephash_pipeline.hashing.encoder import doubles
 from deephash_pipeline.hashing.fast_hash.fast_hash import FastHash
 
 

@@ -8,9 +8,10 @@ from numpy.typing import NDArray
 from pydantic import Field, PositiveInt
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.hashing.base import HashFunction, learned
+from deephash_pipeline.hashing.encoder import learned
 from deephash_pipeline.hashing.fast_hash.block_graph_cut import blocks_of, draw_pairs, infer_bits
 from deephash_pipeline.hashing.fast_hash.boosted_trees import Ensemble, EnsembleSize, add_votes, boost
+from deephash_pipeline.hashing.hash_function import HashFunction
 from deephash_pipeline.hashing.rows import Ints, require_different_rows
 
 

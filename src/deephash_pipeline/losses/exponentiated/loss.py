@@ -14,13 +14,9 @@ from torch import Tensor
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.losses.exponentiated import cpu, tiles
 from deephash_pipeline.losses.exponentiated.formula import Departures, LossAndGradient, LossScale
-from deephash_pipeline.losses.hashing_loss import (
-    OF_SEVERAL_LABELS,
-    HashingLoss,
-    deviation,
-    is_multi_hot,
-    supervision_matrix,
-)
+from deephash_pipeline.losses.hashing_loss import HashingLoss, deviation
+from deephash_pipeline.losses.labels import OF_SEVERAL_LABELS, is_multi_hot
+from deephash_pipeline.losses.pairs import supervision_matrix
 
 TRITON_IS_INSTALLED = importlib.util.find_spec("triton") is not None
 SATURATION = 10.0

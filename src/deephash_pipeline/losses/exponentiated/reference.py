@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from deephash_pipeline.losses.exponentiated.formula import Departures, LossAndGradient, LossScale
-from deephash_pipeline.losses.hashing_loss import supervision_matrix
+from deephash_pipeline.losses.pairs import supervision_matrix
 
 
 def hash_codes(u: Tensor) -> Tensor:

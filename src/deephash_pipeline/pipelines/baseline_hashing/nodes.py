@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.hashing.base import Encoder
+from deephash_pipeline.hashing.encoder import Encoder
 from deephash_pipeline.hashing.one_of_c import OneOfC
 from deephash_pipeline.images.sources.collection import require_one_label
 

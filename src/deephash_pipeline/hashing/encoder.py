@@ -1,26 +1,22 @@
-"""What all hash functions share: features `z` in, bits out, and named arrays for everything learned.
+"""What encoders share: features `z` in, bits out, and named arrays for everything learned.
 
-An `Encoder` maps features to bits and consists of a code length and named arrays, so that it is stored without pickle
-and served without the code that trained it. A `HashFunction` is an encoder that learns its arrays by `fit`, a
-transformer of scikit-learn. One convention holds everywhere: a bit is 1 if and only if its projection is >= 0.
+An `Encoder` consists of a code length and named arrays, so that it is stored without pickle and served without the code
+that trained it. One convention holds everywhere: a bit is 1 if and only if its projection is >= 0.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from numbers import Integral
 from typing import Any, ClassVar, Literal, Self, dataclass_transform, get_args
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import issparse
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import validate_data
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.hashing.parameters import check_parameters
-from deephash_pipeline.hashing.rows import Ints, row_blocks
+from deephash_pipeline.hashing.rows import count_broken, refuse_broken, row_blocks
 from deephash_pipeline.retrieval.codes import check_code_length
 
 
@@ -31,7 +27,7 @@ class NotFitted(InputError, NotFittedError):  # type: ignore[misc]
         >>> from deephash_pipeline.hashing import PCAH
         >>> PCAH().transform([[1.0, 2.0]])
         Traceback (most recent call last):
-        deephash_pipeline.hashing.base.NotFitted: PCAH has learned nothing yet: call fit, or make it by from_arrays
+        deephash_pipeline.hashing.encoder.NotFitted: PCAH has learned nothing yet: call fit, or make it by from_arrays
     """
 
 
@@ -126,10 +122,10 @@ class Encoder(_OfFields, BaseEstimator, ABC):  # type: ignore[misc]
         broken = 0
         for rows in row_blocks(z):
             block = z[rows].astype(np.float64, copy=False)
-            broken += _count_broken(block)
+            broken += count_broken(block)
             if not broken:
                 codes[rows] = self._outputs(block) >= 0
-        _refuse_broken(broken, len(z))
+        refuse_broken(broken, len(z))
         return codes
 
     def arrays(self) -> dict[str, NDArray[Any]]:
@@ -212,141 +208,3 @@ class Encoder(_OfFields, BaseEstimator, ABC):  # type: ignore[misc]
 def doubles(xp: Any, *arrays: NDArray[Any]) -> Any:
     """Give stored arrays to a module that computes, in float64."""
     return (xp.asarray(array, dtype=xp.float64) for array in arrays)
-
-
-class HashFunction(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Encoder):  # type: ignore[misc]
-    """An encoder that learns from the training set's features.
-
-    As a transformer of scikit-learn it takes part in pipelines, `clone` copies it unfitted, and the constructor only
-    stores its parameters, which `fit` checks. A method's own are fields, given by keyword.
-
-    Args:
-        code_length: number of bits per code, 1 to 4,096.
-        random_state: seed of every random draw in `fit`, an integer of at least 0; methods that draw nothing ignore it.
-
-    Attributes:
-        display_name: name of the method, in tables and figures.
-        reference: the paper that the method comes from, in one line.
-        supervised: True if `fit` needs classes.
-        several_labels: True if a row may have any number of labels; rows that share one are then similar.
-
-    Example:
-        >>> import numpy as np
-        >>> from sklearn.pipeline import make_pipeline
-        >>> from sklearn.preprocessing import Normalizer
-        >>> from deephash_pipeline.hashing import ITQ
-        >>> z = np.random.default_rng(0).normal(size=(500, 32))
-        >>> make_pipeline(Normalizer(), ITQ(code_length=12)).fit_transform(z).shape
-        (500, 12)
-    """
-
-    display_name: ClassVar[str]
-    reference: ClassVar[str]
-    supervised = False
-    several_labels: ClassVar[bool] = False
-    code_length: int = field(default=48, kw_only=False)
-    random_state: int = 0
-
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn the hash function from the training set.
-
-        Args:
-            X: features, any array-like of finite numbers, shape (n, D), n at least 2; float32 and float64 arrays in
-                C order are read in place, memory-mapped ones too.
-            y: the class of each row, integers or strings, shape (n,); or, for a method with `several_labels`, 0 and 1
-                of shape (n, classes), 1 for each label that a row has. Ignored by a method that is not `supervised`.
-
-        Returns:
-            The fitted hash function itself.
-
-        Raises:
-            InputError: a parameter, `X` or `y` is malformed, or `X` cannot give codes of this length.
-        """
-        check_code_length(self.code_length)
-        if not isinstance(self.random_state, Integral) or self.random_state < 0:
-            raise InputError(f"random_state is {self.random_state!r}: choose an integer of at least 0")
-        check_parameters(self)
-        z, labels = self._validated_training_set(X, y)
-        _refuse_broken(sum(_count_broken(z[rows]) for rows in row_blocks(z)), len(z))
-        self._set_arrays(self._learn(z, labels))
-        return self
-
-    def transform(self, X: Any) -> Any:
-        """Bits of each row, as every encoder gives them; a frame after `set_output(transform="pandas")`.
-
-        Defined here, as scikit-learn wraps what its mixin's own subclass defines.
-        """
-        return super().transform(X)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = self.supervised
-        tags.transformer_tags.preserves_dtype = []
-        return tags
-
-    def _validated_training_set(self, X: Any, y: Any) -> tuple[NDArray[Any], Ints]:
-        if not self.supervised:
-            return self._validated(X, ensure_min_samples=2), np.empty(0, np.int64)
-        name = type(self).__name__
-        if y is None:
-            raise InputError(
-                f"{name} requires y to be passed, but the target y is None: give the class of each row of X, "
-                "or take a method that does without, such as ITQ or BRE(supervised=False)"
-            )
-        if (several := _several_labels(y)) is not None:
-            return self._validated_several(X, several)
-        z, y = self._validated(X, y, ensure_min_samples=2)
-        if y.dtype.kind == "f" and (y % 1).any():
-            raise InputError(f"{name} learns from classes, but y contains fractions: give one class for each row of X")
-        try:
-            classes, labels = np.unique(y, return_inverse=True)
-        except TypeError as error:
-            raise InputError(f"y mixes classes that cannot be compared ({error}): give integers or strings") from error
-        if len(classes) == 1:
-            raise InputError(f"y names one class only, but {name} learns from differences: give at least two classes")
-        return z, labels
-
-    def _validated_several(self, X: Any, y: NDArray[Any]) -> tuple[NDArray[Any], Ints]:
-        if not self.several_labels:
-            raise InputError(f"{type(self).__name__}: this method needs one label an image; take another, such as KSH")
-        z = self._validated(X, ensure_min_samples=2)
-        if len(y) != len(z):
-            raise InputError(f"y has {len(y)} rows: give 0 and 1 for each of {len(z)} rows of X")
-        if not np.isin(y, (0, 1)).all():
-            raise InputError(
-                f"y of shape {y.shape} has values other than 0 and 1: give 1 for each label that a row has, or one "
-                f"class for each row, shape ({len(z)},)"
-            )
-        if (y == y[0]).all():
-            raise InputError(f"{type(self).__name__} learns from differences, but all rows of y are alike")
-        return z, y.astype(np.int64)
-
-    @abstractmethod
-    def _learn(self, z: NDArray[Any], labels: Ints) -> dict[str, NDArray[Any]]:
-        """The arrays named in `stored`.
-
-        Args:
-            z: checked features, float32 or float64, shape (n, D).
-            labels: classes as 0..C-1, C at least 2, shape (n,), or multi-hot, shape (n, C); empty if not `supervised`.
-        """
-
-
-def _several_labels(y: Any) -> NDArray[Any] | None:
-    """`y` as an array (n, classes) if a row may have several labels; None if it names one class a row."""
-    if issparse(y):
-        raise InputError("y is sparse: give an array, y.toarray()")
-    try:
-        labels = np.asarray(y)
-    except ValueError:  # rows of different lengths, which scikit-learn's check refuses
-        return None
-    one_column = labels.ndim == 2 and labels.shape[1] == 1 and labels.dtype not in (np.uint8, np.bool_)
-    return labels if labels.ndim == 2 and not one_column else None
-
-
-def _count_broken(z: NDArray[Any]) -> int:
-    return int((~np.isfinite(z)).any(axis=1).sum())
-
-
-def _refuse_broken(broken: int, rows: int) -> None:
-    if broken:
-        raise InputError(f"X contains NaN or infinity in {broken} of {rows} rows: drop or recompute these rows")
