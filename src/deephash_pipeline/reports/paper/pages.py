@@ -25,7 +25,8 @@ PAPER_SIZES = {
 
 PROTOCOL = (
     "Test images search the training images, as in the paper; mAP is [tie-aware](../../evaluation.md). In brackets: "
-    f'the value that Mu & Liu print. "{NOT_RUN}": not measured here. The CSV has every value.\n'
+    f'the value that Mu & Liu print. "{NOT_RUN}": not measured here. The CSV has every value. '
+    "Rows may mix precisions: see [CIFAR10](../cifar10.md), [Kaggle-Face](../kaggle_face.md#deep-rivals).\n"
 )
 
 
