@@ -42,16 +42,14 @@ def test_every_protocol_has_its_own_rows_that_of_the_cells_first(beside, unseen)
     assert of_itq["queries"].to_dict() == {"paper": 1000, "held_out": 1000, "unseen": 30}
 
 
-def test_each_other_protocol_is_a_table_of_methods_by_code_lengths(beside, unseen, display_names):
+def test_each_other_protocol_is_a_table_of_methods_by_code_lengths(metrics, beside, unseen, display_names):
     held_out, of_unseen = by_other_protocols(protocols_table(beside, unseen), display_names)
     assert (held_out.heading, of_unseen.heading) == ("held_out", "unseen")
     assert held_out.table.loc["ITQ", "32"] == 0.14
     assert held_out.table.loc["Chance (reference)", "32"] == 0.3
     assert of_unseen.table.index.tolist() == ["ITQ", "Chance (reference)"]
     assert "classes that no training has seen" in of_unseen.database
-
-
-def test_a_benchmark_with_one_protocol_has_no_other(metrics, display_names):
+    # A benchmark with one protocol has no other.
     assert by_other_protocols(protocols_table(metrics, []), display_names) == []
 
 
