@@ -12,6 +12,9 @@ from deephash_pipeline.retrieval.protocols import Protocol, require_protocol
 
 CellMetrics: TypeAlias = Mapping[str, Any]
 
+ABSENT = "\N{EN DASH}"
+"""What tables show where there is no number."""
+
 CLASSIFIER_BASELINE = "one_of_c"
 """Method key of the classifier's own 1-of-C code: C bits whatever the grid of code lengths."""
 

@@ -14,11 +14,11 @@ from plotly.offline import get_plotlyjs
 
 from deephash_pipeline.common.parameters import Parameters
 from deephash_pipeline.common.templates import render
+from deephash_pipeline.reports.cells import ABSENT
 from deephash_pipeline.reports.paper.published import CITED_HEADING, CITED_NOTE, FEATURE_CODE_LENGTHS, MAIN_CODE_LENGTHS
 from deephash_pipeline.reports.tables import ByProtocol, citations
 from deephash_pipeline.retrieval.protocols import Protocol
 
-_ABSENT = "\N{EN DASH}"
 _MINUS = "\N{MINUS SIGN}"
 _DIGITS = 4
 _COMPARED = ("measured", "published", "difference")
@@ -150,12 +150,12 @@ def _comparisons(table: pd.DataFrame) -> list[Comparison]:
 
 
 def _number(value: float) -> str:
-    return _ABSENT if pd.isna(value) else f"{value:.{_DIGITS}f}"
+    return ABSENT if pd.isna(value) else f"{value:.{_DIGITS}f}"
 
 
 def _difference(value: float) -> TableCell:
     if pd.isna(value):
-        return TableCell(_ABSENT, "difference")
+        return TableCell(ABSENT, "difference")
     text = f"{value:+.{_DIGITS}f}".replace("-", _MINUS)
     return TableCell(text, "difference above" if value > 0 else "difference below")
 

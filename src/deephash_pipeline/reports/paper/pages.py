@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import pandas as pd
 
 from deephash_pipeline.reports.cells import (
+    ABSENT,
     CellMetrics,
     cell_code_length,
     cell_metric,
@@ -12,7 +13,7 @@ from deephash_pipeline.reports.cells import (
     classifier_baseline_cell,
 )
 from deephash_pipeline.reports.paper.published import CITED_HEADING, CITED_NOTE
-from deephash_pipeline.reports.paper.tables import BENCHMARKS, NOT_PRINTED, NOT_RUN, Results, for_readers
+from deephash_pipeline.reports.paper.tables import BENCHMARKS, NOT_RUN, Results, for_readers
 from deephash_pipeline.reports.tables import citations
 
 PAPER_SIZES = {
@@ -54,7 +55,7 @@ def compared_page(title: str, table: pd.DataFrame, results: Results) -> str:
         parts += [f"## {name}\n", _measured_on(benchmark, results.get(benchmark, ()), ran)]
         if not ran:
             continue
-        in_brackets = [f" ({printed})" if printed != NOT_PRINTED else "" for printed in own["published"]]
+        in_brackets = [f" ({printed})" if printed != ABSENT else "" for printed in own["published"]]
         own = own.assign(mAP=own["measured"] + in_brackets)
         if "feature" not in own:
             parts.append(_wide(own, code_lengths, cited.get(name, {})))

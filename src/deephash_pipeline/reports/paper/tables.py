@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 import pandas as pd
 
 from deephash_pipeline.reports.cells import (
+    ABSENT,
     CLASSIFIER_BASELINE,
     CellMetrics,
     cell_code_length,
@@ -36,7 +37,6 @@ NETWORK_FEATURE = "CNN"
 FEATURE_METHODS = ("lsh", "itq", "bre", "mlh", "ksh", "deephash_pretrained")
 
 NOT_RUN = "not run"
-NOT_PRINTED = "\N{EN DASH}"
 
 _KEYS = ["benchmark", "feature", "method", "code_length"]
 _BASELINE_METRICS = ["code_length", "mean_average_precision", "queries", "database_size", "chance_level"]
@@ -131,7 +131,7 @@ def for_readers(table: pd.DataFrame) -> pd.DataFrame:
     """
     shown = table.copy()
     for column in shown.columns.difference(["benchmark", "feature", "method", "code_length"], sort=False):
-        missing = NOT_PRINTED if column in ("published", "difference", "cited") else NOT_RUN
+        missing = ABSENT if column in ("published", "difference", "cited") else NOT_RUN
         form = "{:+.4f}" if column == "difference" else "{:.4f}"
         shown[column] = [missing if math.isnan(value) else form.format(value) for value in table[column]]
     if "difference" in shown:
