@@ -69,9 +69,15 @@ def test_the_comparison_has_one_row_per_cell_of_the_grid_and_none_for_the_classi
     assert not table["method"].str.contains("1-of-C").any()
 
 
-def test_cells_of_different_databases_and_a_report_of_nothing_are_refused(metrics, display_names):
+def test_cells_of_two_databases_repeated_or_unnamed_ones_and_none_are_refused(metrics, display_names):
     metrics[0]["chance_level"] = 0.2
     with pytest.raises(InputError, match="differ in chance_level"):
         map_table(metrics, display_names)
+    twice, of_nobody = ([*metrics[1:], {**metrics[1], "method": method}] for method in ("lsh", "of_somebody_else"))
+    for tabulate in (map_table, metrics_table, lambda *of: comparison_table(of[0], "mnist", of[1])):
+        with pytest.raises(InputError, match=r"two cells of lsh at 32 bits: of the folders lsh/b\* .* keep one"):
+            tabulate(twice, display_names)
+        with pytest.raises(InputError, match="metrics of 'of_somebody_else', which is no method with a name"):
+            tabulate(of_nobody, display_names)
     with pytest.raises(InputError, match="evaluate at least one method"):
         map_table([], display_names)

@@ -60,10 +60,22 @@ def grid_cells(metrics: Iterable[CellMetrics], display_names: Mapping[str, str])
     """The cells of the grid (all but the classifier baseline), by order of the display names, then by code length.
 
     Raises:
-        InputError: no cell at all.
+        InputError: no cell at all, or, the classifier baseline included, a repeated cell or an unnamed method.
     """
+    given = list(metrics)
     order = {method: position for position, method in enumerate(display_names)}
-    cells = [cell for cell in metrics if cell["method"] != CLASSIFIER_BASELINE]
+    seen = set()
+    for cell in given:
+        method, code_length = cell["method"], cell_code_length(cell)
+        if method not in order:
+            raise InputError(f"there are metrics of {method!r}, which is no method with a name: leave them out")
+        if (method, code_length) in seen:
+            raise InputError(
+                f"there are two cells of {method} at {code_length} bits: of the folders {method}/b* with a metrics.json"
+                " keep one, and move the others, such as a copy b48_old, out of the benchmark's folder"
+            )
+        seen.add((method, code_length))
+    cells = [cell for cell in given if cell["method"] != CLASSIFIER_BASELINE]
     if not cells:
         raise InputError("there are no metrics to report: evaluate at least one method first")
     return sorted(cells, key=lambda cell: (order[cell["method"]], cell_code_length(cell)))
