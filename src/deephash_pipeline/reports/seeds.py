@@ -62,10 +62,16 @@ def with_verdicts(table: pd.DataFrame, parameters: SignificanceParameters) -> pd
 
     Returns:
         The table with the columns of `AgainstBest`, replaced if they are there.
+
+    Example:
+        >>> table = pd.DataFrame({"mean": [0.9, 0.8], "standard_deviation": 0.01, "seeds": 3})
+        >>> with_verdicts(table, SignificanceParameters())["verdict"].tolist()
+        ['best', 'worse']
     """
     compared = [name for name in ("environment", "protocol", "code_length") if name in table]
+    groups = [own for _, own in table.groupby(compared, sort=False)] if compared else [table]
     judged = []
-    for _, own in table.groupby(compared, sort=False):
+    for own in groups:
         standing = compare_with_best(own["mean"], own["standard_deviation"], own["seeds"], parameters)
         judged.append(own.assign(**pd.DataFrame(standing, index=own.index, dtype=object)))
     return pd.concat(judged).astype({"difference": float, "p_value": float}).loc[table.index]
