@@ -116,7 +116,7 @@ def test_hand_crafted_features_stand_beside_those_of_the_network():
 
 
 def test_a_page_says_on_what_was_measured_and_what_was_not_run():
-    page = compared_page("mAP", all_methods_table(RESULTS, NAMES), RESULTS)
+    page = compared_page("mAP", all_methods_table(RESULTS, NAMES), RESULTS, NAMES)
     cifar = section(page, "CIFAR10")
     assert "1,000 queries, database of 45,000 images; the paper has 10,000 queries and a database of 50,000." in cifar
     assert "1-of-C code of the classifier, 10 bits: 0.7500" in cifar
@@ -135,14 +135,14 @@ def test_a_page_says_on_what_was_measured_and_what_was_not_run():
 
 def test_every_line_of_a_table_has_as_many_cells_as_its_header():
     tables = (all_methods_table(RESULTS, NAMES), features_table(RESULTS, {}, NAMES))
-    for page in (compared_page("mAP", table, RESULTS) for table in tables):
+    for page in (compared_page("mAP", table, RESULTS, NAMES) for table in tables):
         for block in page.split("\n\n"):
             assert len({line.count("|") for line in block.splitlines() if line.startswith("|")}) <= 1
 
 
 def test_hand_crafted_features_without_the_networks_are_not_called_not_run():
     by_hand = pd.DataFrame({"feature": ["GIST"], "method": ["ITQ"], "code_length": [16], "measured": [0.16]})
-    page = compared_page("Features", features_table({}, {"cifar10": by_hand}, NAMES), {})
+    page = compared_page("Features", features_table({}, {"cifar10": by_hand}, NAMES), {}, NAMES)
     assert section(page, "CIFAR10").lstrip().startswith("Sizes not recorded")
 
 
