@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.pipelines.grid import CODE_LENGTHS, METHODS, PAPER_METHODS
 from deephash_pipeline.reports.paper.pages import compared_page
 from deephash_pipeline.reports.paper.published import cited_map
@@ -55,7 +56,7 @@ def section(page, heading):
     return page.partition(f"## {heading}\n")[2].partition("\n## ")[0]
 
 
-def test_every_cell_of_the_papers_table_is_there_run_or_not():
+def test_every_cell_of_the_papers_table_is_there_once_run_or_not():
     table = all_methods_table({}, NAMES)
     cells = set(table[["benchmark", "method", "code_length"]].itertuples(index=False, name=None))
     for benchmark, name in BENCHMARKS.items():
@@ -63,6 +64,8 @@ def test_every_cell_of_the_papers_table_is_there_run_or_not():
         for method, method_name in NAMES.items():
             assert {(name, method_name, length) for length in cited_map(benchmark, method)} <= cells
     assert table["measured"].isna().all()
+    with pytest.raises(InputError, match="two cells of itq at 12 bits"):
+        all_methods_table({"cifar10": 2 * RESULTS["cifar10"]}, NAMES)
 
 
 @pytest.mark.parametrize("results", [{}, RESULTS])

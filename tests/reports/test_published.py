@@ -35,8 +35,7 @@ def test_fine_tuning_leads_every_column_of_the_papers_main_tables():
     rivals = [*baselines, "deephash_random_start", "deephash_pretrained"]
     for benchmark in BENCHMARKS:
         for code_length in (12, 24, 48):
-            best = published_map(benchmark, "deephash", code_length)
-            printed = [published_map(benchmark, rival, code_length) for rival in rivals]
+            best, *printed = (published_map(benchmark, method, code_length) for method in ("deephash", *rivals))
             assert not math.isnan(best)
             assert all(figure < best for figure in printed if not math.isnan(figure))
 

@@ -18,6 +18,7 @@ from deephash_pipeline.reports.cells import (
     cell_metric,
     cell_protocol,
     classifier_baseline_cell,
+    distinct_cells,
 )
 from deephash_pipeline.reports.paper.published import (
     FEATURE_CODE_LENGTHS,
@@ -140,11 +141,15 @@ def for_readers(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def scores_by_paper(cells: Iterable[CellMetrics], display_names: Mapping[str, str]) -> FeatureScores:
-    """Collect the mAP of the methods that have a name, as far as it was measured by the paper's protocol."""
+    """Collect the mAP of the methods that have a name, as far as it was measured by the paper's protocol.
+
+    Raises:
+        InputError: a cell is repeated.
+    """
+    compared = [cell for cell in cells if cell["method"] in display_names and cell_protocol(cell).name == "paper"]
     return {
         (display_names[cell["method"]], cell_code_length(cell)): cell_metric(cell, "mean_average_precision")
-        for cell in cells
-        if cell["method"] in display_names and cell_protocol(cell).name == "paper"
+        for cell in distinct_cells(compared)
     }
 
 
