@@ -78,7 +78,6 @@ def measure_cell(
 
 
 def _measure(settings: Settings) -> Results:
-    measuring.require_packages(rival.package for rival in RIVALS if rival.package)
     few = "[np.zeros((2048, {0} + 7 >> 3), np.uint8), np.zeros(2048, np.int64)]"
     counts = {f"{bits} bits": f"count_distances(*2 * {few}, {{0}})".format(bits) for bits in settings["code_lengths"]}
     first = first_calls({"imports": IMPORTS, **counts})

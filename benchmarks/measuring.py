@@ -4,8 +4,7 @@ import os
 import platform
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from importlib.metadata import version
-from importlib.util import find_spec
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
@@ -80,11 +79,17 @@ def use_one_thread() -> None:
     numba.set_num_threads(1)
 
 
-def require_packages(packages: Iterable[str]) -> None:
-    """Raise InputError, in one line that names the remedy, unless all `packages` can be imported."""
-    missing = [package for package in packages if find_spec(package) is None]
+def versions_of(distributions: Iterable[str]) -> list[str]:
+    """Name packages with their versions; InputError, in one line that names the remedy, unless all are installed."""
+    found, missing = [], []
+    for name in distributions:
+        try:
+            found.append(f"{name} {version(name)}")
+        except PackageNotFoundError:
+            missing.append(name)
     if missing:
-        raise InputError(f"{', '.join(missing)} cannot be imported; `make bench` installs what the benchmarks need.")
+        raise InputError(f"not installed: {', '.join(missing)}; `make .venv/bench` installs what the benchmarks need.")
+    return found
 
 
 def run_clock_chain() -> None:
@@ -106,9 +111,13 @@ def _chain(steps: int) -> np.uint64:
 
 
 def describe_run(distributions: Iterable[str]) -> str:
-    """What a reader needs to judge a timing: processor, cores, memory, system, present load, and versions."""
+    """What a reader needs to judge a timing: processor, cores, memory, system, present load, and versions.
+
+    Raises:
+        InputError: one of the `distributions` is not installed.
+    """
     gibibytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
-    versions = [f"python {platform.python_version()}", *(f"{name} {version(name)}" for name in distributions)]
+    versions = [f"python {platform.python_version()}", *versions_of(distributions)]
     return (
         f"{_processor()}, {os.cpu_count()} cores, {gibibytes:.1f} GiB, {platform.system()} {platform.machine()}; load "
         f"{os.getloadavg()[0]:.2f} at the start. {', '.join(versions)}."

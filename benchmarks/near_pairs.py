@@ -4,13 +4,16 @@ CPU seconds of one thread; faiss's are extrapolated from some of the queries. `-
 """
 
 import argparse
+import sys
 import time
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.measuring import describe_run, require_packages, use_one_thread
+from benchmarks.measuring import describe_run, use_one_thread
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.search import HammingIndex
 
 POINTS = 3000
@@ -74,18 +77,22 @@ def compare(case: Case, items: int, queries: int) -> dict[str, str]:
     }
 
 
-def main() -> None:
-    """Measure all cases."""
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure all cases; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--items", type=int, default=1_000_000)
     parser.add_argument("--queries", type=int, default=500)
-    given = parser.parse_args()
-    require_packages(["faiss"])
+    given = parser.parse_args(arguments)
     use_one_thread()
-    print(describe_run(["numpy", "numba", "faiss-cpu"]))
+    try:
+        print(describe_run(["numpy", "numba", "faiss-cpu"]))
+    except InputError as error:
+        print(error, file=sys.stderr)
+        return 1
     for case in CASES:
         print(", ".join(f"{name}: {value}" for name, value in compare(case, given.items, given.queries).items()))
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -21,7 +21,7 @@ from benchmarks import near_pairs
 from benchmarks.codes import rows_of_width
 from benchmarks.documents import PROJECT, Benchmark, Results, Settings
 from benchmarks.index_folders import NEIGHBOURS, measure_in_new_process
-from benchmarks.measuring import Method, calls_lasting, interleaved, require_packages, use_one_thread
+from benchmarks.measuring import Method, calls_lasting, interleaved, use_one_thread
 from benchmarks.processes import in_new_process
 from benchmarks.search_engines import UsearchArray, measure_engines
 from deephash_pipeline.search import HammingIndex
@@ -179,7 +179,6 @@ def _on_two_threads(search: Callable[[], Any]) -> Any:
 
 def measure(settings: Settings) -> Results:
     """Measure all cases on both kinds of processor, conditions, folders of several sizes, and other engines."""
-    require_packages(["faiss", "usearch"])
     use_one_thread()
     items, rounds = settings["items"], settings["rounds"]
     compared, avx2 = (

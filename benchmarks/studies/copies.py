@@ -19,6 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageEnhance, ImageFilter, ImageOps
 
+from benchmarks.measuring import versions_of
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.deephash import FeatureExtractor
 from deephash_pipeline.hashing import HASH_FUNCTIONS
 from deephash_pipeline.images.registration import Picture, register
@@ -26,6 +28,8 @@ from deephash_pipeline.search.duplicates import finding
 from deephash_pipeline.search.duplicates.levels import Level
 from deephash_pipeline.search.images import list_images
 
+PEERS = ("imagehash", "pdqhash")
+"""Packages of other people's hashes."""
 ORIGINALS = 300
 SHARES = (0.0, 1e-5, 1e-4)
 SAME, ALIKE = 0.05, 0.25
@@ -162,6 +166,10 @@ def distances(
 @click.option("--originals", default=ORIGINALS, show_default=True)
 def main(paths: tuple[str, ...], originals: int) -> None:
     """Measure and print."""
+    try:
+        versions_of(PEERS)
+    except InputError as error:
+        raise click.ClickException(str(error)) from error
     extractor = FeatureExtractor.pretrained(device="cpu")
     photos, _ = finding._photos(list_images(paths)[0], ())
     database = finding.fingerprints(photos, lambda: extractor)

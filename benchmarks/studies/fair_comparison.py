@@ -15,12 +15,8 @@ from deephash_pipeline.tuning.significance import SignificanceParameters
 
 PAGE, README = PROJECT / "docs" / "results" / "fair-comparison.md", PROJECT / "README.md"
 FOLDER = PAGE.with_suffix("")
-BENCHMARKS = {
-    "digits": ("seeds.csv", "digits_held_out", "digits_unseen"),
-    "MNIST": ("seeds-mnist.csv", "mnist_tuned", "mnist_unseen"),
-    "CIFAR-10": ("seeds-cifar10.csv", "cifar10_tuned", "cifar10_tuned_unseen"),
-}
-"""Table and environments of each."""
+TABLES = {"digits": "seeds.csv", "MNIST": "seeds-mnist.csv", "CIFAR-10": "seeds-cifar10.csv"}
+"""Stored table of each benchmark."""
 
 PROTOCOLS = {"paper": "training set", "held_out": "held out", "unseen": "unseen classes"}
 SHOWN_AT = 48
@@ -39,7 +35,7 @@ def judged(stored: pd.DataFrame) -> pd.DataFrame:
 
 def read(name: str) -> pd.DataFrame:
     """Read the stored table of a benchmark as text, nothing for what is missing."""
-    return pd.read_csv(FOLDER / BENCHMARKS[name][0], dtype=str)
+    return pd.read_csv(FOLDER / TABLES[name], dtype=str)
 
 
 def sections(tables: dict[str, pd.DataFrame]) -> dict[str, str]:
@@ -102,9 +98,9 @@ def _verdicts(benchmark: str, table: pd.DataFrame) -> list[dict[str, str]]:
 
 def main() -> int:
     """Write tables, page and README.md anew."""
-    tables = {name: judged(read(name)) for name in BENCHMARKS}
+    tables = {name: judged(read(name)) for name in TABLES}
     for name, table in tables.items():
-        with replacing(FOLDER / BENCHMARKS[name][0]) as temporary:
+        with replacing(FOLDER / TABLES[name]) as temporary:
             table.to_csv(temporary, index=False)
     for document in (PAGE, README):
         text = document.read_text(encoding="utf-8")

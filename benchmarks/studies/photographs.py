@@ -25,7 +25,9 @@ from numpy.typing import NDArray
 from PIL import Image
 from torch.nn.functional import interpolate
 
-from benchmarks.studies.copies import peers
+from benchmarks.measuring import versions_of
+from benchmarks.studies.copies import PEERS, peers
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.deephash.features import FeatureExtractor
 from deephash_pipeline.hashing import HASH_FUNCTIONS, SRH
 from deephash_pipeline.hashing.srh import unit_rows
@@ -203,6 +205,11 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--methods", nargs="+", help="only these")
     arguments: Any = parser.parse_args()
+    if arguments.methods == ["pixels"]:
+        try:
+            versions_of(PEERS)
+        except InputError as error:
+            parser.error(str(error))
     for named in arguments.folders:
         name, _, queries = named.partition("=")
         paths, classes = pictures_of(arguments.photographs / name)

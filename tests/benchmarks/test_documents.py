@@ -2,12 +2,14 @@
 
 import json
 import re
+from importlib.metadata import PackageNotFoundError
 
 import pytest
+from click.testing import CliRunner
 
-from benchmarks import documents, evaluation, large_database, loss, search, training_loop
+from benchmarks import documents, evaluation, large_database, loss, measuring, near_pairs, search, training_loop
 from benchmarks.documents import Benchmark, replaced_between_markers
-from benchmarks.studies import embeddings, large_batch, reranking, service, verdicts
+from benchmarks.studies import copies, embeddings, large_batch, reranking, service, verdicts
 from deephash_pipeline.common.errors import InputError
 
 TIMINGS = (evaluation.EVALUATION, large_database.LARGE_DATABASE, loss.LOSS, search.SEARCH, training_loop.TRAINING_LOOP)
@@ -86,6 +88,18 @@ def test_a_quick_measurement_is_printed_and_not_written(benchmark_of, tmp_path, 
     assert benchmark_of(lambda settings: {"tables": numbers(settings["rounds"])}).main("Some.", ["--quick"]) == 0
     assert "| 1 |" in capsys.readouterr().out
     assert (tmp_path / "page.md").read_text() == before and not (tmp_path / "some.json").exists()
+
+
+def test_without_the_packages_of_a_benchmark_one_line_names_them_and_the_remedy(monkeypatch, capsys):
+    def absent(name):
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr(measuring, "version", absent)
+    for main in (search.SEARCH.main, evaluation.EVALUATION.main, lambda *_: near_pairs.main([])):
+        assert main("Some.", ["--quick"]) == 1
+        assert re.fullmatch(r"not installed: .*faiss-cpu.*; `make .venv/bench` installs .*\n", capsys.readouterr().err)
+    refused = CliRunner().invoke(copies.main, ["nowhere"])
+    assert (refused.exit_code, refused.output.partition(";")[0]) == (1, "Error: not installed: imagehash, pdqhash")
 
 
 def test_errors_and_interrupts_are_one_line_and_write_nothing(benchmark_of, tmp_path, capsys):

@@ -50,7 +50,7 @@ def test_the_simulation_calls_worse_what_the_package_calls_worse():
 
 @pytest.fixture(scope="module")
 def tables():
-    return {name: fair_comparison.judged(fair_comparison.read(name)) for name in fair_comparison.BENCHMARKS}
+    return {name: fair_comparison.judged(fair_comparison.read(name)) for name in fair_comparison.TABLES}
 
 
 def test_stored_verdicts_follow_from_stored_means_deviations_and_numbers_of_seeds(tables):

@@ -1,6 +1,7 @@
 """The tables out of made-up files of two benchmarks, one of them run in part, as `kedro run` writes them."""
 
 import shutil
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -8,7 +9,8 @@ from kedro.framework.session import KedroSession
 from kedro.framework.startup import bootstrap_project
 
 from deephash_pipeline.images.descriptors.hand_crafted import DESCRIPTORS
-from deephash_pipeline.pipelines.grid import compared_cells
+from deephash_pipeline.pipelines.grid import METHODS, PAPER_METHODS, compared_cells
+from deephash_pipeline.pipelines.paper_tables.nodes import write_paper_tables
 from deephash_pipeline.project.freshness import POLICY
 from deephash_pipeline.reports.paper.published import FEATURE_CODE_LENGTHS
 from deephash_pipeline.reports.paper.tables import FEATURE_METHODS, HAND_CRAFTED_FEATURES
@@ -24,8 +26,9 @@ RUN = {
     ("cifar10", "of_somebody_else", 48): 0.27182,
     ("cifar10_unseen", "ksh", 48): 0.45678,
     ("mnist", "bre", 32): 0.56789,
+    ("kaggle_face", "one_of_c", 7): 0.65432,
 }
-PROTOCOLS = {("cifar10_unseen", "ksh"): "unseen", ("mnist", "bre"): "held_out"}
+PROTOCOLS = {("cifar10_unseen", "ksh"): "unseen", ("mnist", "bre"): "held_out", ("kaggle_face", "one_of_c"): "held_out"}
 
 
 def write_cell(project, benchmark, method, code_length, score):
@@ -88,6 +91,15 @@ def test_measured_is_what_was_measured_and_nothing_else(written):
 def test_sizes_are_those_of_the_cells_that_are_shown(written):
     page = (written / "map_of_all_methods.md").read_text(encoding="utf-8")
     assert "100 queries, database" in page and "77 queries" not in page
+    assert pd.read_csv(written / "classifier_baselines.csv")["benchmark"].tolist() == ["mnist"]
+
+
+def test_the_stored_pages_are_those_that_the_pipeline_writes_beside_the_stored_values():
+    stored = Path(__file__).parents[2] / "docs/results/paper"
+    tables = {path.name: pd.read_csv(path) for path in stored.glob("*.csv")}
+    written = write_paper_tables({}, {}, tables, {method: METHODS[method] for method in PAPER_METHODS})
+    for name in TABLES:
+        assert written[f"{name}_page"] == (stored / f"{name}.md").read_text(encoding="utf-8")
 
 
 def test_features_of_other_runs_are_found(written):

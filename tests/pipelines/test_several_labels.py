@@ -117,4 +117,4 @@ def test_the_gallery_names_all_labels_of_an_image_and_frames_it_green_if_it_shar
         CLASSES,
         CODE_LENGTH,
     )
-    assert "middle, right" in html
+    assert "middle, right" in html and "shares a label with the query. Red frame with a cross: shares none." in html

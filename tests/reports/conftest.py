@@ -61,20 +61,11 @@ def metrics():
 
 @pytest.fixture
 def curves():
-    frames = []
-    for (method, code_length), score in SCORES.items():
-        recall = np.linspace(0, 1, code_length + 1) ** 2
-        for kind in ("radius", "rank"):
-            frames.append(
-                pd.DataFrame(
-                    {
-                        "method": method,
-                        "code_length": code_length,
-                        "kind": kind,
-                        "point": np.arange(code_length + 1),
-                        "precision": score * (1 - recall) + 0.1 * recall,
-                        "recall": recall,
-                    }
-                )
-            )
-    return pd.concat(frames, ignore_index=True)
+    return pd.concat([curve(*cell, kind) for cell in SCORES for kind in ("radius", "rank")], ignore_index=True)
+
+
+def curve(method, code_length, kind):
+    recall = np.linspace(0, 1, code_length + 1) ** 2
+    precision = SCORES[method, code_length] * (1 - recall) + 0.1 * recall
+    of_cell = {"method": method, "code_length": code_length, "kind": kind, "point": np.arange(code_length + 1)}
+    return pd.DataFrame({**of_cell, "precision": precision, "recall": recall})

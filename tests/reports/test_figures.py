@@ -5,6 +5,7 @@ from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.pipelines.grid import METHOD_GROUPS, METHODS
 from deephash_pipeline.reports.figures import figure_map_by_code_length, figure_precision_recall
 from deephash_pipeline.reports.panels import method_styles
+from deephash_pipeline.reports.tables import map_table
 
 
 def panel_titles(figure):
@@ -31,6 +32,14 @@ def test_the_map_figure_has_a_panel_for_each_group_and_the_classifier_baseline_i
     assert figure.layout.legend.x < figure.layout.legend2.x
     assert list(figure.layout.xaxis.tickvals) == [12, 32]
     assert {x for trace in figure.data for x in trace.x} == {12, 32}
+
+
+def test_the_map_figure_has_the_metric_of_the_protocol_which_is_that_of_the_table(metrics, display_names, groups):
+    cells = [{**cell, "protocol": "imagenet100"} for cell in metrics]
+    figure = figure_map_by_code_length(cells, display_names, groups)
+    assert list(figure.data[1].y) == map_table(cells, display_names).loc["ITQ"].tolist() == [0.30 + 0.1, 0.28 + 0.1]
+    assert figure.layout.yaxis.title.text == "Mean average precision of the first 1,000"
+    assert "chance" not in figure.layout.meta["how_to_read"] and "ties" not in figure.data[1].hovertemplate
 
 
 def test_methods_of_no_group_are_drawn_in_a_panel_of_their_own(metrics, display_names):
@@ -72,13 +81,8 @@ def test_methods_keep_their_colour_in_all_figures(metrics, curves, display_names
         figure_precision_recall(curves, display_names, groups, code_length=12),
     ]
     for method in ("itq", "deephash"):
-        colours = {
-            trace.line.color
-            for figure in figures
-            for trace in figure.data
-            if trace.name.startswith(display_names[method])
-        }
-        assert colours == {method_styles(display_names)[method].colour}
+        drawn = [trace for figure in figures for trace in figure.data if trace.name.startswith(display_names[method])]
+        assert {trace.line.color for trace in drawn} == {method_styles(display_names)[method].colour}
 
 
 def test_a_methods_style_does_not_depend_on_which_methods_are_drawn(metrics, display_names, groups):

@@ -48,7 +48,7 @@ def render(metrics, curves, display_names, groups):
         arguments = {
             "benchmark": benchmark,
             "protocol": PROTOCOLS["paper"],
-            "methods": display_names.values(),
+            "methods": display_names,
             "by_protocol": (),
             "summary": {"Database": "5,000 images"},
             "map_table": map_table(metrics, display_names),
@@ -66,16 +66,13 @@ def render(metrics, curves, display_names, groups):
     return render_with
 
 
-def test_the_page_loads_nothing_but_itself(render):
+def test_the_page_loads_nothing_but_itself_and_has_plotly_once(render):
     loads = PageReader(render()).loads
     assert any(source.startswith("data:image/png;base64,") for source in loads)
     assert all(source.startswith("data:") for source in loads)
     style = re.search(r"<style>(.*?)</style>", render(), flags=re.DOTALL).group(1)
     assert "url(" not in style
     assert "@import" not in style
-
-
-def test_plotly_is_in_the_page_once(render):
     assert render().count("plotly.js v") == 1
 
 
@@ -112,18 +109,22 @@ def test_a_missing_metric_is_shown_as_a_dash_and_a_difference_with_its_sign(rend
 
 
 def test_what_the_paper_cites_has_a_column_of_its_own_and_a_note(render, metrics, display_names):
-    names = {**display_names, "cnnh": "CNNH"}
-    cells = [*metrics, {**metrics[0], "method": "cnnh", "code_length": 12}]
-    text = PageReader(render(comparison_table=comparison_table(cells, "cifar10", names))).text
-    assert "0.4390 (12 bits)" in text
+    names = {**display_names, "cnnh": "CNNH", "liong_sdh": "SDH"}
+    cells = [*metrics, *({**metrics[0], "method": method} for method in ("cnnh", "liong_sdh"))]
+    text = PageReader(render(comparison_table=comparison_table(cells, "cifar10", names), methods=names)).text
+    # All of them, whichever code lengths were measured.
+    assert {"0.4390 / 0.5110 / 0.5220 (12 / 24 / 48 bits)", "0.1880 / 0.2083 / 0.2251 (16 / 32 / 64 bits)"} <= {*text}
     assert any("5,000 labelled images" in paragraph for paragraph in text)
     assert not any("cited" in paragraph for paragraph in PageReader(render()).text)
 
 
-def test_a_benchmark_without_published_metrics_says_so(render):
+def test_a_benchmark_or_protocol_without_published_metrics_says_so(render, metrics, display_names):
     text = " ".join(" ".join(PageReader(render("digits")).text).split())
     assert "The paper prints no values" in text
     assert "published" not in PageReader(render("digits")).text
+    of_others = comparison_table([{**cell, "protocol": "held_out"} for cell in metrics], "cifar10", display_names)
+    text = " ".join(PageReader(render(protocol=PROTOCOLS["held_out"], comparison_table=of_others)).text)
+    assert "measured by protocol held_out: values of" in text and "prints no values" not in text
 
 
 def test_text_from_outside_cannot_become_markup(render, metrics, display_names, groups):

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.pipelines.grid import CODE_LENGTHS, METHODS, PAPER_METHODS
 from deephash_pipeline.reports.paper.pages import compared_page
 from deephash_pipeline.reports.paper.published import cited_map
@@ -55,7 +56,7 @@ def section(page, heading):
     return page.partition(f"## {heading}\n")[2].partition("\n## ")[0]
 
 
-def test_every_cell_of_the_papers_table_is_there_run_or_not():
+def test_every_cell_of_the_papers_table_is_there_once_run_or_not():
     table = all_methods_table({}, NAMES)
     cells = set(table[["benchmark", "method", "code_length"]].itertuples(index=False, name=None))
     for benchmark, name in BENCHMARKS.items():
@@ -63,6 +64,8 @@ def test_every_cell_of_the_papers_table_is_there_run_or_not():
         for method, method_name in NAMES.items():
             assert {(name, method_name, length) for length in cited_map(benchmark, method)} <= cells
     assert table["measured"].isna().all()
+    with pytest.raises(InputError, match="two cells of itq at 12 bits"):
+        all_methods_table({"cifar10": 2 * RESULTS["cifar10"]}, NAMES)
 
 
 @pytest.mark.parametrize("results", [{}, RESULTS])
@@ -116,7 +119,7 @@ def test_hand_crafted_features_stand_beside_those_of_the_network():
 
 
 def test_a_page_says_on_what_was_measured_and_what_was_not_run():
-    page = compared_page("mAP", all_methods_table(RESULTS, NAMES), RESULTS)
+    page = compared_page("mAP", all_methods_table(RESULTS, NAMES), RESULTS, NAMES)
     cifar = section(page, "CIFAR10")
     assert "1,000 queries, database of 45,000 images; the paper has 10,000 queries and a database of 50,000." in cifar
     assert "1-of-C code of the classifier, 10 bits: 0.7500" in cifar
@@ -135,14 +138,14 @@ def test_a_page_says_on_what_was_measured_and_what_was_not_run():
 
 def test_every_line_of_a_table_has_as_many_cells_as_its_header():
     tables = (all_methods_table(RESULTS, NAMES), features_table(RESULTS, {}, NAMES))
-    for page in (compared_page("mAP", table, RESULTS) for table in tables):
+    for page in (compared_page("mAP", table, RESULTS, NAMES) for table in tables):
         for block in page.split("\n\n"):
             assert len({line.count("|") for line in block.splitlines() if line.startswith("|")}) <= 1
 
 
 def test_hand_crafted_features_without_the_networks_are_not_called_not_run():
     by_hand = pd.DataFrame({"feature": ["GIST"], "method": ["ITQ"], "code_length": [16], "measured": [0.16]})
-    page = compared_page("Features", features_table({}, {"cifar10": by_hand}, NAMES), {})
+    page = compared_page("Features", features_table({}, {"cifar10": by_hand}, NAMES), {}, NAMES)
     assert section(page, "CIFAR10").lstrip().startswith("Sizes not recorded")
 
 

@@ -33,30 +33,26 @@ def unseen(metrics):
     ]
 
 
-def test_every_protocol_has_its_own_rows_that_of_the_cells_first(beside, unseen):
+def test_every_protocol_has_its_own_rows_that_of_the_cells_first(metrics, beside, unseen):
     table = protocols_table(beside, unseen)
     assert list(dict.fromkeys(table["protocol"])) == ["paper", "held_out", "unseen"]
     of_itq = table[(table["method"] == "itq") & (table["code_length"] == 12)].set_index("protocol")
     assert of_itq["mean_average_precision"].to_dict() == {"paper": 0.3, "held_out": 0.15, "unseen": 0.6}
     assert of_itq["database_size"].to_dict() == {"paper": 5000, "held_out": 50, "unseen": 5000}
     assert of_itq["queries"].to_dict() == {"paper": 1000, "held_out": 1000, "unseen": 30}
+    # Cells of another kind of run are not taken for unseen classes.
+    assert set(protocols_table(beside, metrics)["protocol"]) == {"paper", "held_out"}
 
 
-def test_each_other_protocol_is_a_table_of_methods_by_code_lengths(beside, unseen, display_names):
+def test_each_other_protocol_is_a_table_of_methods_by_code_lengths(metrics, beside, unseen, display_names):
     held_out, of_unseen = by_other_protocols(protocols_table(beside, unseen), display_names)
     assert (held_out.heading, of_unseen.heading) == ("held_out", "unseen")
     assert held_out.table.loc["ITQ", "32"] == 0.14
     assert held_out.table.loc["Chance (reference)", "32"] == 0.3
     assert of_unseen.table.index.tolist() == ["ITQ", "Chance (reference)"]
     assert "classes that no training has seen" in of_unseen.database
-
-
-def test_a_benchmark_with_one_protocol_has_no_other(metrics, display_names):
+    # A benchmark with one protocol has no other.
     assert by_other_protocols(protocols_table(metrics, []), display_names) == []
-
-
-def test_cells_of_another_kind_of_run_are_not_taken_for_unseen_classes(beside, metrics):
-    assert set(protocols_table(beside, metrics)["protocol"]) == {"paper", "held_out"}
 
 
 def test_a_protocol_with_a_k_shows_map_at_k_by_both_conventions_and_never_in_one_table(metrics, display_names):

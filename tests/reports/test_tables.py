@@ -6,16 +6,13 @@ from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.reports.tables import comparison_table, map_table, metrics_table
 
 
-def test_map_table_puts_each_cell_at_its_method_and_code_length(metrics, display_names):
+def test_map_table_puts_each_cell_at_its_method_and_code_length_and_leaves_others_empty(metrics, display_names):
     table = map_table(reversed(metrics), display_names)
     assert list(table.columns) == ["12", "32"]
     assert list(table.index[:3]) == ["LSH", "ITQ", "DeepHash (fine-tuning)"]
     assert table.loc["LSH", "32"] == 0.20
     assert table.loc["DeepHash (fine-tuning)", "12"] == 0.70
-
-
-def test_a_cell_that_was_not_evaluated_stays_empty_in_the_map_table(metrics, display_names):
-    assert math.isnan(map_table(metrics, display_names).loc["DeepHash (fine-tuning)", "32"])
+    assert math.isnan(table.loc["DeepHash (fine-tuning)", "32"])
 
 
 def test_reference_rows_have_one_value_in_every_column(metrics, display_names):
@@ -24,9 +21,7 @@ def test_reference_rows_have_one_value_in_every_column(metrics, display_names):
     assert "10 bits" in baseline
     assert set(table.loc[baseline]) == {0.75}
     assert set(table.loc[chance]) == {0.1002}
-
-
-def test_without_the_classifier_baseline_the_only_reference_is_chance(metrics, display_names):
+    # Without the classifier's code the only reference is chance.
     table = map_table([cell for cell in metrics if cell["method"] != "one_of_c"], display_names)
     assert sum(label not in display_names.values() for label in table.index) == 1
 
@@ -74,12 +69,15 @@ def test_the_comparison_has_one_row_per_cell_of_the_grid_and_none_for_the_classi
     assert not table["method"].str.contains("1-of-C").any()
 
 
-def test_cells_of_different_databases_are_refused(metrics, display_names):
+def test_cells_of_two_databases_repeated_or_unnamed_ones_and_none_are_refused(metrics, display_names):
     metrics[0]["chance_level"] = 0.2
     with pytest.raises(InputError, match="differ in chance_level"):
         map_table(metrics, display_names)
-
-
-def test_a_report_of_nothing_is_refused(display_names):
+    twice, of_nobody = ([*metrics[1:], {**metrics[1], "method": method}] for method in ("lsh", "of_somebody_else"))
+    for tabulate in (map_table, metrics_table, lambda *of: comparison_table(of[0], "mnist", of[1])):
+        with pytest.raises(InputError, match=r"two cells of lsh at 32 bits: of the folders lsh/b\* .* keep one"):
+            tabulate(twice, display_names)
+        with pytest.raises(InputError, match="metrics of 'of_somebody_else', which is no method with a name"):
+            tabulate(of_nobody, display_names)
     with pytest.raises(InputError, match="evaluate at least one method"):
         map_table([], display_names)

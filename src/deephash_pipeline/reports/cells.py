@@ -12,6 +12,9 @@ from deephash_pipeline.retrieval.protocols import Protocol, require_protocol
 
 CellMetrics: TypeAlias = Mapping[str, Any]
 
+ABSENT = "\N{EN DASH}"
+"""What tables show where there is no number."""
+
 CLASSIFIER_BASELINE = "one_of_c"
 """Method key of the classifier's own 1-of-C code: C bits whatever the grid of code lengths."""
 
@@ -53,14 +56,36 @@ def shared_protocol(cells: Iterable[CellMetrics]) -> Protocol:
     return require_protocol(names[0])
 
 
+def distinct_cells(metrics: Iterable[CellMetrics]) -> list[CellMetrics]:
+    """The cells as they are given.
+
+    Raises:
+        InputError: one is repeated.
+    """
+    cells: dict[tuple[str, int], CellMetrics] = {}
+    for cell in metrics:
+        method, code_length = cell["method"], cell_code_length(cell)
+        if (method, code_length) in cells:
+            raise InputError(
+                f"there are two cells of {method} at {code_length} bits: of the folders {method}/b* with a metrics.json"
+                " keep one, and move the others, such as a copy b48_old, out of the benchmark's folder"
+            )
+        cells[method, code_length] = cell
+    return [*cells.values()]
+
+
 def grid_cells(metrics: Iterable[CellMetrics], display_names: Mapping[str, str]) -> list[CellMetrics]:
     """The cells of the grid (all but the classifier baseline), by order of the display names, then by code length.
 
     Raises:
-        InputError: no cell at all.
+        InputError: no cell at all, or, the classifier baseline included, a repeated cell or an unnamed method.
     """
+    given = distinct_cells(metrics)
     order = {method: position for position, method in enumerate(display_names)}
-    cells = [cell for cell in metrics if cell["method"] != CLASSIFIER_BASELINE]
+    for cell in given:
+        if cell["method"] not in order:
+            raise InputError(f"there are metrics of {cell['method']!r}, which is no method with a name: leave them out")
+    cells = [cell for cell in given if cell["method"] != CLASSIFIER_BASELINE]
     if not cells:
         raise InputError("there are no metrics to report: evaluate at least one method first")
     return sorted(cells, key=lambda cell: (order[cell["method"]], cell_code_length(cell)))

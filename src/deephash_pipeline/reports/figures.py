@@ -18,6 +18,7 @@ from deephash_pipeline.reports.cells import (
     classifier_baseline_cell,
     grid_cells,
     shared_chance_level,
+    shared_protocol,
 )
 from deephash_pipeline.reports.panels import (
     REFERENCE_COLOUR,
@@ -28,14 +29,13 @@ from deephash_pipeline.reports.panels import (
     told,
 )
 
-_SCORE = "mean_average_precision"
 _TIE_BOUNDS = ("mean_average_precision_pessimistic", "mean_average_precision_optimistic")
 
 
 def figure_map_by_code_length(
     metrics: Iterable[CellMetrics], display_names: Mapping[str, str], groups: Mapping[str, Collection[str]]
 ) -> go.Figure:
-    """Mean average precision against code length, one curve per method (the paper's figure of mAP scores).
+    """The metric of the cells' protocol against code length, one curve per method (the paper's figure of mAP scores).
 
     Each group of methods has a panel, whose axis starts where its data does. Of one code length there are points.
 
@@ -45,17 +45,25 @@ def figure_map_by_code_length(
         groups: heading of each group to its methods; other methods share a last panel.
 
     Raises:
-        InputError: no cells, a repeated cell, an unnamed method, or cells of different databases.
+        InputError: no cells, a repeated cell, an unnamed method, or cells of different protocols or databases.
     """
     given = list(metrics)
     cells = grid_cells(given, display_names)
+    protocol = shared_protocol(given)
+    # Only where all of the database counts are there bounds and a chance level.
+    score, bounds = protocol.metric, _TIE_BOUNDS if protocol.k is None else ()
+    name, best = "Mean average precision", "all images of the query's class precede all others"
+    chance = f"; chance (all codes equal) is {shared_chance_level(given):.4f}"
+    if protocol.k is not None:
+        name += f" of the first {protocol.k:,}"
+        best, chance = f"the first {protocol.k:,} are of the query's class, as far as there are so many", ""
     lengths = sorted({cell_code_length(cell) for cell in cells})
     figure = curves_in_panels(
         pd.DataFrame(
             {
                 "method": cell["method"],
                 "code_length": cell_code_length(cell),
-                **{name: cell_metric(cell, name) for name in (_SCORE, *_TIE_BOUNDS)},
+                **{metric: cell_metric(cell, metric) for metric in (score, *bounds)},
             }
             for cell in cells
         ),
@@ -63,12 +71,11 @@ def figure_map_by_code_length(
         groups,
         marker_size=8,
         x="code_length",
-        y=_SCORE,
-        customdata=[*_TIE_BOUNDS],
+        y=score,
+        customdata=[*bounds],
     )
-    figure.update_traces(
-        hovertemplate="%{x} bits: %{y:.4f}<br>by order of ties: %{customdata[0]:.4f} to %{customdata[1]:.4f}"
-    )
+    of_ties = "<br>by order of ties: %{customdata[0]:.4f} to %{customdata[1]:.4f}" if bounds else ""
+    figure.update_traces(hovertemplate=f"%{{x}} bits: %{{y:.4f}}{of_ties}")
     baseline, reference = classifier_baseline_cell(given), ""
     if baseline is not None:
         reference = "Grey: the classifier's own 1-of-C code, which does not depend on the code length. "
@@ -77,7 +84,7 @@ def figure_map_by_code_length(
             ends = [cell_code_length(cell) for cell in cells if cell["method"] in methods]
             level = go.Scatter(
                 x=[min(ends), max(ends)],
-                y=[cell_metric(baseline, _SCORE)] * 2,
+                y=[cell_metric(baseline, score)] * 2,
                 name=f"{display_names[CLASSIFIER_BASELINE]} ({cell_code_length(baseline)} bits)",
                 mode="lines+markers",
                 line={"color": REFERENCE_COLOUR, "dash": "longdash", "width": 1.8},
@@ -85,13 +92,12 @@ def figure_map_by_code_length(
             )
             add_to_panel(figure, panel, level)
     figure.update_xaxes(title_text="Code length (bits)", tickvals=lengths)
-    figure.update_yaxes(title_text="Mean average precision", col=1)
+    figure.update_yaxes(title_text=name, col=1)
     return told(
         figure,
-        "Mean average precision by code length",
-        "Higher is better: 1 means that all images of the query's class precede all others. The axis of each panel "
-        f"starts where its data does; chance (all codes equal) is {shared_chance_level(given):.4f}. {reference}Point "
-        "at a curve or a name to see it alone.",
+        f"{name} by code length",
+        f"Higher is better: 1 means that {best}. The axis of each panel starts where its data does{chance}. {reference}"
+        "Point at a curve or a name to see it alone.",
     )
 
 

@@ -79,7 +79,8 @@ def retrieval_gallery(
     small = max(queries.images[0].shape[1:]) <= _SHOWN_SIDE
     rows = []
     # Of several labels the first decides which queries are shown.
-    leading = queries.labels.argmax(axis=1) if queries.labels.ndim == 2 else queries.labels
+    several_labels = queries.labels.ndim == 2
+    leading = queries.labels.argmax(axis=1) if several_labels else queries.labels
     for query in stratified_queries(leading, ROWS, generator):
         [shown] = label_names(queries.labels[[query]], class_names)
         indices, distances = nearest(queries.codes[query], database.codes, columns, generator)
@@ -91,7 +92,9 @@ def retrieval_gallery(
             tiles.append(Tile(_data_uri(database.images[index]), small, name, int(distance), bool(is_right)))
         rows.append(tiles)
     template = Path(__file__).with_name("templates") / "gallery.html.j2"
-    html = render(template, rows=rows, columns=columns, code_length=code_length, seed=seed)
+    html = render(
+        template, rows=rows, columns=columns, code_length=code_length, several_labels=several_labels, seed=seed
+    )
     # Opened by itself the file says nothing of its encoding.
     return html.encode("ascii", "xmlcharrefreplace").decode()
 

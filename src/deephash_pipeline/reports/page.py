@@ -14,11 +14,17 @@ from plotly.offline import get_plotlyjs
 
 from deephash_pipeline.common.parameters import Parameters
 from deephash_pipeline.common.templates import render
-from deephash_pipeline.reports.paper.published import CITED_HEADING, CITED_NOTE, FEATURE_CODE_LENGTHS, MAIN_CODE_LENGTHS
-from deephash_pipeline.reports.tables import ByProtocol, citations
+from deephash_pipeline.reports.cells import ABSENT
+from deephash_pipeline.reports.paper.published import (
+    CITED_HEADING,
+    CITED_NOTE,
+    FEATURE_CODE_LENGTHS,
+    MAIN_CODE_LENGTHS,
+    citations,
+)
+from deephash_pipeline.reports.tables import ByProtocol
 from deephash_pipeline.retrieval.protocols import Protocol
 
-_ABSENT = "\N{EN DASH}"
 _MINUS = "\N{MINUS SIGN}"
 _DIGITS = 4
 _COMPARED = ("measured", "published", "difference")
@@ -60,7 +66,7 @@ class Report:
         protocol: protocol that the cells were measured by.
         summary: facts at the top of the page, label to text.
         map_table: table as `tables.map_table` returns it.
-        methods: display names of the methods; other rows of `map_table` are references.
+        methods: display name of each method key; other rows of `map_table` are references.
         comparison_table: table as `tables.comparison_table` returns it; shown are the methods and code lengths for
             which the paper prints or cites a metric, in the paper's tables.
         by_protocol: tables of what other protocols measured.
@@ -76,7 +82,7 @@ class Report:
     summary: Mapping[str, str]
     map_table: pd.DataFrame
     comparison_table: pd.DataFrame
-    methods: Collection[str]
+    methods: Mapping[str, str]
     by_protocol: Sequence[ByProtocol] = ()
     figures: Mapping[str, go.Figure] = field(default_factory=dict)
     gallery: str = ""
@@ -103,14 +109,14 @@ def render_report(title: str, report: Report) -> str:
         title: heading of the page.
         report: contents that stand below it.
     """
-    by_protocol = [(by, list(by.table.columns), _rows(by.table, report.methods)) for by in report.by_protocol]
+    by_protocol = [(by, list(by.table.columns), _rows(by.table, report.methods.values())) for by in report.by_protocol]
     figures = [_placed(anchor, figure) for anchor, figure in report.figures.items()]
     return render(
         Path(__file__).with_name("templates") / "report.html.j2",
         title=title,
         code_lengths=list(report.map_table.columns),
-        map_rows=_rows(report.map_table, report.methods),
-        comparisons=_comparisons(report.comparison_table),
+        map_rows=_rows(report.map_table, report.methods.values()),
+        comparisons=_comparisons(report),
         cited_heading=CITED_HEADING,
         cited_note=CITED_NOTE,
         plotly_js=Markup(get_plotlyjs()),
@@ -130,14 +136,16 @@ def _rows(table: pd.DataFrame, methods: Collection[str], kinds: Sequence[str] = 
     return rows
 
 
-def _comparisons(table: pd.DataFrame) -> list[Comparison]:
+def _comparisons(report: Report) -> list[Comparison]:
+    table = report.comparison_table
+    all_cited = citations(report.benchmark, report.methods) if report.protocol.name == "paper" else {}
     printed = table[table["published"].notna()]
     comparisons = []
     for paper_lengths in (MAIN_CODE_LENGTHS, FEATURE_CODE_LENGTHS):
         code_lengths = [length for length in paper_lengths if length in set(printed["code_length"])]
         methods = set(printed.loc[printed["code_length"].isin(code_lengths), "method"])
         # What the paper cites stands in its table of all methods.
-        cited = citations(table) if paper_lengths == MAIN_CODE_LENGTHS else {}
+        cited = all_cited if paper_lengths == MAIN_CODE_LENGTHS else {}
         shown = table[table["code_length"].isin(code_lengths) & table["method"].isin(methods | cited.keys())]
         if shown.empty:
             continue
@@ -150,12 +158,12 @@ def _comparisons(table: pd.DataFrame) -> list[Comparison]:
 
 
 def _number(value: float) -> str:
-    return _ABSENT if pd.isna(value) else f"{value:.{_DIGITS}f}"
+    return ABSENT if pd.isna(value) else f"{value:.{_DIGITS}f}"
 
 
 def _difference(value: float) -> TableCell:
     if pd.isna(value):
-        return TableCell(_ABSENT, "difference")
+        return TableCell(ABSENT, "difference")
     text = f"{value:+.{_DIGITS}f}".replace("-", _MINUS)
     return TableCell(text, "difference above" if value > 0 else "difference below")
 

@@ -7,14 +7,13 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
+from deephash_pipeline.reports.cells import ABSENT
 from deephash_pipeline.reports.paper.pages import markdown_table
 from deephash_pipeline.retrieval.protocols import require_protocol
 from deephash_pipeline.tuning.significance import SignificanceParameters, compare_with_best
 
 Scores: TypeAlias = Mapping[tuple[str, int], Sequence[float]]
 """(method, code length) to the mAP of every seed."""
-
-_ABSENT = "\N{EN DASH}"
 
 
 def seeds_table(scores: Scores, display_names: Mapping[str, str], parameters: SignificanceParameters) -> pd.DataFrame:
@@ -63,10 +62,16 @@ def with_verdicts(table: pd.DataFrame, parameters: SignificanceParameters) -> pd
 
     Returns:
         The table with the columns of `AgainstBest`, replaced if they are there.
+
+    Example:
+        >>> table = pd.DataFrame({"mean": [0.9, 0.8], "standard_deviation": 0.01, "seeds": 3})
+        >>> with_verdicts(table, SignificanceParameters())["verdict"].tolist()
+        ['best', 'worse']
     """
     compared = [name for name in ("environment", "protocol", "code_length") if name in table]
+    groups = [own for _, own in table.groupby(compared, sort=False)] if compared else [table]
     judged = []
-    for _, own in table.groupby(compared, sort=False):
+    for own in groups:
         standing = compare_with_best(own["mean"], own["standard_deviation"], own["seeds"], parameters)
         judged.append(own.assign(**pd.DataFrame(standing, index=own.index, dtype=object)))
     return pd.concat(judged).astype({"difference": float, "p_value": float}).loc[table.index]
@@ -93,7 +98,7 @@ def seeds_page(table: pd.DataFrame, benchmark: str, parameters: SignificancePara
         parts.append(f"## Protocol {protocol}\n\nThe database is {known.described}.{first}\n")
         cells = own.set_index(["method", "code_length"])
         texts = {key: f"{cell_text(row)} ({row['seeds']:.0f})" for key, row in cells.iterrows()}
-        rows = [[method, *(texts.get((method, at), _ABSENT) for at in lengths)] for method in own["method"].unique()]
+        rows = [[method, *(texts.get((method, at), ABSENT) for at in lengths)] for method in own["method"].unique()]
         parts.append(markdown_table(["method", *(f"{length} bits" for length in lengths)], rows))
     parts.append("Written by `kedro run --pipelines=comparison`.\n")
     return "\n".join(parts)

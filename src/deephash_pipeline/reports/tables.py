@@ -167,22 +167,6 @@ def comparison_table(metrics: Iterable[CellMetrics], benchmark: str, display_nam
     return pd.DataFrame(rows, columns=["method", "code_length", "measured", "published", "difference", "cited"])
 
 
-def citations(table: pd.DataFrame) -> dict[str, str]:
-    """Put what the paper cites into words: each method's values and their code lengths, which are not always ours.
-
-    Args:
-        table: table with the columns `method`, `code_length` and `cited`, of one benchmark.
-
-    Returns:
-        Method to its values, of those methods only that the paper cites.
-    """
-    return {
-        str(method): f"{' / '.join(f'{score:.4f}' for score in own['cited'])} "
-        f"({' / '.join(map(str, own['code_length']))} bits)"
-        for method, own in table[table["cited"].notna()].groupby("method", sort=False)
-    }
-
-
 _COLUMNS = (
     "mean_average_precision",
     "mean_average_precision_at_1000",

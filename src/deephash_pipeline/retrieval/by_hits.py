@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from deephash_pipeline.retrieval.codes import check_count
 from deephash_pipeline.retrieval.counting import DistanceHistograms
-from deephash_pipeline.retrieval.groups import RelevantGroups, harmonic_difference, mean_of_evaluated
+from deephash_pipeline.retrieval.groups import RelevantGroups, harmonic_difference, mean_of_evaluated, ratio
 from deephash_pipeline.retrieval.kernels.by_hits import expect
 
 
@@ -54,8 +54,7 @@ def _of_block(groups: RelevantGroups, k: int) -> NDArray[np.float64]:
     # Values of a query from the groups before the cut: sum of precisions, and hits.
     sums = first.sum_by_query(np.where(whole, first.precision_sums(k), 0.0))
     hits = first.sum_by_query(np.where(whole, first.relevant, 0))
-    with np.errstate(invalid="ignore"):
-        averages = np.where(hits > 0, sums / np.maximum(hits, 1), 0.0)
+    averages = ratio(sums, hits, if_empty=0.0)
     cut = np.flatnonzero(~whole)
     query, before = first.query[cut], first.size_before[cut]
     expected = np.empty(len(cut))

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.pipelines.grid import FURTHER_REPLICATES, cells, replicated
+from deephash_pipeline.pipelines.grid import CODE_LENGTHS, FURTHER_REPLICATES, LONG_CODE_LENGTHS, cells, replicated
 from deephash_pipeline.pipelines.shared.searching import Sets, finds_anything, searched
 from deephash_pipeline.reports.seeds import Scores, seeds_table
 from deephash_pipeline.retrieval import CodeSets, average_precision_at, count_distances
@@ -15,10 +15,16 @@ from deephash_pipeline.tuning.significance import SignificanceParameters
 
 REPLICATES = {
     f"{cell.namespace.replace('.', '/')}/codes.npz": (cell.method, cell.code_length)
-    for cell in (*cells(), *(cell for replicate in FURTHER_REPLICATES for cell in replicated(replicate)))
+    for cell in (
+        *cells(code_lengths=(*CODE_LENGTHS, *LONG_CODE_LENGTHS)),
+        *(cell for replicate in FURTHER_REPLICATES for cell in replicated(replicate)),
+    )
     if cell.code_length is not None
 }
-"""File of the codes of each replicate of each cell of the grid -> method and code length, by order of the seeds."""
+"""File of the codes of each replicate of each cell -> method and code length, by order of the seeds.
+
+Long codes have no further replicates.
+"""
 
 
 def compare_methods(

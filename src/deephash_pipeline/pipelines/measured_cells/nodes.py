@@ -48,7 +48,7 @@ def report_measured_cells(
         {"Network": experiment.network, "Cells": f"{len(cells)}", **parameters.written},
         scores,
         comparison_table(cells, experiment.benchmark, names),
-        names.values(),
+        names,
         by_other_protocols(protocols_table(cells, []), names),
         {"map_by_code_length": figure_map_by_code_length(cells, names, METHOD_GROUPS)},
         notes=parameters.notes,

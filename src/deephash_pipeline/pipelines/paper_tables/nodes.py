@@ -56,5 +56,5 @@ def write_paper_tables(
     written: dict[str, Any] = {f"{BASELINES}_rows": baselines}
     for name, table in tables.items():
         written[f"{name}_rows"] = for_readers(table)
-        written[f"{name}_page"] = compared_page(TITLES[name], table, results)
+        written[f"{name}_page"] = compared_page(TITLES[name], table, results, compared)
     return written

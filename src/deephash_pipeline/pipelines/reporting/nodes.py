@@ -156,7 +156,7 @@ def write_report(
         summary,
         content.map_table.set_index("method"),
         content.comparison_table,
-        measured.names.values(),
+        measured.names,
         by_other_protocols(content.protocols_table, measured.names),
         figures,
         content.gallery,

@@ -5,15 +5,15 @@ from collections.abc import Iterable, Mapping, Sequence
 import pandas as pd
 
 from deephash_pipeline.reports.cells import (
+    ABSENT,
     CellMetrics,
     cell_code_length,
     cell_metric,
     cell_protocol,
     classifier_baseline_cell,
 )
-from deephash_pipeline.reports.paper.published import CITED_HEADING, CITED_NOTE
-from deephash_pipeline.reports.paper.tables import BENCHMARKS, NOT_PRINTED, NOT_RUN, Results, for_readers
-from deephash_pipeline.reports.tables import citations
+from deephash_pipeline.reports.paper.published import CITED_HEADING, CITED_NOTE, citations
+from deephash_pipeline.reports.paper.tables import BENCHMARKS, NOT_RUN, Results, for_readers
 
 PAPER_SIZES = {
     "mnist": (10_000, 50_000),
@@ -25,11 +25,12 @@ PAPER_SIZES = {
 
 PROTOCOL = (
     "Test images search the training images, as in the paper; mAP is [tie-aware](../../evaluation.md). In brackets: "
-    f'the value that Mu & Liu print. "{NOT_RUN}": not measured here. The CSV has every value.\n'
+    f'the value that Mu & Liu print. "{NOT_RUN}": not measured here. The CSV has every value. '
+    "Rows may mix precisions: see [CIFAR10](../cifar10.md), [Kaggle-Face](../kaggle_face.md#deep-rivals).\n"
 )
 
 
-def compared_page(title: str, table: pd.DataFrame, results: Results) -> str:
+def compared_page(title: str, table: pd.DataFrame, results: Results, display_names: Mapping[str, str]) -> str:
     """Write a table of measured and published mAP, a section for each benchmark and feature.
 
     Args:
@@ -37,9 +38,10 @@ def compared_page(title: str, table: pd.DataFrame, results: Results) -> str:
         table: table of `paper_tables`, with the columns `benchmark`, `method`, `code_length`, `measured`, `published`,
             and maybe `feature` and `cited`.
         results: metrics of the cells that were run.
+        display_names: display name of each method key.
     """
     shown = for_readers(table)
-    cited = {name: citations(own) for name, own in table.groupby("benchmark")} if "cited" in table else {}
+    cited = {benchmark: citations(benchmark, display_names) for benchmark in BENCHMARKS if "cited" in table}
     parts = [PROTOCOL]
     # Without those that only a cited method has.
     code_lengths = sorted(set.intersection(*(set(own["code_length"]) for _, own in table.groupby("method"))))
@@ -53,10 +55,10 @@ def compared_page(title: str, table: pd.DataFrame, results: Results) -> str:
         parts += [f"## {name}\n", _measured_on(benchmark, results.get(benchmark, ()), ran)]
         if not ran:
             continue
-        in_brackets = [f" ({printed})" if printed != NOT_PRINTED else "" for printed in own["published"]]
+        in_brackets = [f" ({printed})" if printed != ABSENT else "" for printed in own["published"]]
         own = own.assign(mAP=own["measured"] + in_brackets)
         if "feature" not in own:
-            parts.append(_wide(own, code_lengths, cited.get(name, {})))
+            parts.append(_wide(own, code_lengths, cited.get(benchmark, {})))
             continue
         for feature, half in own.groupby("feature", sort=False):
             parts += [f"### {feature}\n", _wide(half, code_lengths, {})]

@@ -89,3 +89,24 @@ def cited_map(benchmark: str, method: str) -> dict[int, float]:
     """
     cells = _printed("cited").items()
     return {bits: score for (of, key, bits), score in cells if (of, key) == (benchmark, method)}
+
+
+def citations(benchmark: str, display_names: Mapping[str, str]) -> dict[str, str]:
+    """Put what the paper cites into words: each method's values and their code lengths, which are not always ours.
+
+    Args:
+        benchmark: key of the benchmark.
+        display_names: display name of each method key.
+
+    Returns:
+        Display name to the method's values, of those methods only that the paper cites.
+
+    Example:
+        >>> citations("mnist", {"itq": "ITQ", "liong_sdh": "Liong SDH"})
+        {'Liong SDH': '0.4675 / 0.5101 / 0.5250 (16 / 32 / 64 bits)'}
+    """
+    return {
+        name: f"{' / '.join(f'{score:.4f}' for score in cited.values())} ({' / '.join(map(str, cited))} bits)"
+        for method, name in display_names.items()
+        if (cited := cited_map(benchmark, method))
+    }

@@ -11,12 +11,14 @@ from typing import Any, TypeAlias
 import pandas as pd
 
 from deephash_pipeline.reports.cells import (
+    ABSENT,
     CLASSIFIER_BASELINE,
     CellMetrics,
     cell_code_length,
     cell_metric,
     cell_protocol,
     classifier_baseline_cell,
+    distinct_cells,
 )
 from deephash_pipeline.reports.paper.published import (
     FEATURE_CODE_LENGTHS,
@@ -36,7 +38,6 @@ NETWORK_FEATURE = "CNN"
 FEATURE_METHODS = ("lsh", "itq", "bre", "mlh", "ksh", "deephash_pretrained")
 
 NOT_RUN = "not run"
-NOT_PRINTED = "\N{EN DASH}"
 
 _KEYS = ["benchmark", "feature", "method", "code_length"]
 _BASELINE_METRICS = ["code_length", "mean_average_precision", "queries", "database_size", "chance_level"]
@@ -131,7 +132,7 @@ def for_readers(table: pd.DataFrame) -> pd.DataFrame:
     """
     shown = table.copy()
     for column in shown.columns.difference(["benchmark", "feature", "method", "code_length"], sort=False):
-        missing = NOT_PRINTED if column in ("published", "difference", "cited") else NOT_RUN
+        missing = ABSENT if column in ("published", "difference", "cited") else NOT_RUN
         form = "{:+.4f}" if column == "difference" else "{:.4f}"
         shown[column] = [missing if math.isnan(value) else form.format(value) for value in table[column]]
     if "difference" in shown:
@@ -140,11 +141,15 @@ def for_readers(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def scores_by_paper(cells: Iterable[CellMetrics], display_names: Mapping[str, str]) -> FeatureScores:
-    """Collect the mAP of the methods that have a name, as far as it was measured by the paper's protocol."""
+    """Collect the mAP of the methods that have a name, as far as it was measured by the paper's protocol.
+
+    Raises:
+        InputError: a cell is repeated.
+    """
+    compared = [cell for cell in cells if cell["method"] in display_names and cell_protocol(cell).name == "paper"]
     return {
         (display_names[cell["method"]], cell_code_length(cell)): cell_metric(cell, "mean_average_precision")
-        for cell in cells
-        if cell["method"] in display_names and cell_protocol(cell).name == "paper"
+        for cell in distinct_cells(compared)
     }
 
 
@@ -176,6 +181,8 @@ def with_stored_metrics(table: pd.DataFrame, stored: pd.DataFrame) -> pd.DataFra
 def classifier_baselines_table(results: Results, stored: pd.DataFrame | None = None) -> pd.DataFrame:
     """Give each benchmark's 1-of-C code, whose metrics say on what was measured there: from its run, else as stored.
 
+    What was measured by another protocol than the paper's is left out.
+
     Args:
         results: metrics of the cells that were run.
         stored: the former table.
@@ -185,7 +192,7 @@ def classifier_baselines_table(results: Results, stored: pd.DataFrame | None = N
     """
     cells = {} if stored is None else {str(row["benchmark"]): row for row in _records(stored)}
     measured = {benchmark: classifier_baseline_cell(of_benchmark) for benchmark, of_benchmark in results.items()}
-    cells.update((benchmark, cell) for benchmark, cell in measured.items() if cell is not None)
+    cells |= {benchmark: cell for benchmark, cell in measured.items() if cell and cell_protocol(cell).name == "paper"}
     rows = [{**cell, "benchmark": benchmark} for benchmark, cell in sorted(cells.items())]
     return pd.DataFrame(rows, columns=["benchmark", "method", *_BASELINE_METRICS]).convert_dtypes()
 
