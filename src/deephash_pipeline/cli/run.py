@@ -100,7 +100,7 @@ def run(stale: str, force: bool, workers: int | None, on_error: str, **options: 
         logger.info("the index of %s is made; --namespaces=itq.b32 makes that of another cell", INDEXED.namespace)
         options["namespaces"] = [INDEXED.namespace]
     options["namespaces"] = within_stages(options["namespaces"], pipeline)
-    POLICY.stale_allowed, POLICY.forced = stale == "allow", force
+    POLICY.stale_allowed, POLICY.forced, POLICY.conf_source = stale == "allow", force, options["conf_source"]
     skipping = not force and set(names) <= WHOLE and not narrowed
     if skipping and _is_up_to_date(names, pipeline, options):
         return None
