@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.errors import InputError, blamed_on
 from deephash_pipeline.common.extras import missing
 from deephash_pipeline.common.project_folder import project_root, template
 
@@ -38,12 +38,13 @@ def main() -> None:
 
 def run_with_kedro(name: str, given: Sequence[str]) -> None:
     """Run a command, one of `WITHOUT_KEDRO` also where there is no Kedro."""
-    if name == "run":
+    if name == "run" and not {"-h", "--help"} & {*given}:
         # Kedro takes the current directory for the project.
         os.chdir(project_root())
-    os.environ.setdefault("KEDRO_LOGGING_CONFIG", str(template() / "conf" / "logging.yml"))
+    logging_file = os.environ.setdefault("KEDRO_LOGGING_CONFIG", str(template() / "conf" / "logging.yml"))
     try:
-        from kedro.framework.project import configure_project  # noqa: PLC0415 - reads the logging configuration
+        with blamed_on(logging_file):
+            from kedro.framework.project import configure_project  # noqa: PLC0415 - reads the logging configuration
 
         configure_project(Path(__file__).parent.name)
         from deephash_pipeline.cli.main import cli  # noqa: PLC0415 - Kedro's commands want a configured project

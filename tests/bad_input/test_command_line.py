@@ -8,7 +8,7 @@ from kedro.framework.project import pipelines
 from kedro.io import DatasetError
 
 from deephash_pipeline.cli import refusals
-from deephash_pipeline.cli.main import COMMANDS, cli
+from deephash_pipeline.cli.main import cli
 from deephash_pipeline.common.devices import resolve_device
 from deephash_pipeline.common.errors import InputError
 
@@ -29,6 +29,10 @@ NAMES = [
     ("--env=foo", "there is no environment `foo`", "conf/"),
     ("--env=", "--env is empty", "conf/"),
     ("--pipelines=", "--pipelines is empty", "leave it out"),
+    ("--runner-params=foo=1", "`foo`", "workers"),
+    ("--runner-params=workers=abc", "workers: ", "'abc'"),
+    ("--runner-params=workers=2.5", "workers: ", "integer"),
+    ("--runner-params=on_error=foo", "on_error: ", "'stop'"),
 ]
 
 
@@ -96,6 +100,13 @@ def test_where_a_run_is_started_below_its_project_makes_no_difference(refused, h
     assert Path.cwd() == here
 
 
+@pytest.mark.parametrize("text", ["run: [\n", "- a\n", "env: digits\n"])
+def test_a_file_of_options_that_has_none_is_named_with_what_it_should_have(refused, tmp_path, text):
+    (tmp_path / "c.yml").write_text(text)
+    error = refused(f"--config={tmp_path}/c.yml")
+    assert f"{tmp_path}/c.yml" in error and "`run:`" in error
+
+
 @pytest.mark.parametrize("character", ["?", "%"])
 def test_a_path_that_mlflow_cannot_open_is_refused(tmp_path, monkeypatch, character):
     folder = tmp_path / f"what{character}"
@@ -109,10 +120,6 @@ def test_a_path_that_mlflow_cannot_open_is_refused(tmp_path, monkeypatch, charac
 def test_a_device_that_is_not_there_or_not_supported_is_refused(device):
     with pytest.raises(InputError, match="use auto"):
         resolve_device(device)
-
-
-def test_every_command_of_the_project_is_checked():
-    assert {"run", "status"} <= set(COMMANDS)
 
 
 def test_of_errors_within_each_other_the_one_that_says_what_to_do_is_shown():

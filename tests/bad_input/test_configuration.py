@@ -102,6 +102,20 @@ def test_a_run_names_what_is_wrong_with_its_configuration(kept, here, name, chan
     assert named in refusal(here, "--pipelines=data_ingestion")
 
 
+def test_configuration_elsewhere_is_looked_at_where_it_is(here, tmp_path):
+    for name, text in (("base", "seed: 1\n"), ("mine", "x: [\n")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "globals.yml").write_text(text)
+    assert f"{tmp_path}/mine/globals.yml" in refusal(here, f"--conf-source={tmp_path}", "--env=mine")
+
+
+def test_broken_configuration_of_logging_is_named(kept, here, monkeypatch):
+    (kept / "logging.yml").write_text("version: [\n")
+    monkeypatch.delenv("KEDRO_LOGGING_CONFIG", raising=False)
+    monkeypatch.chdir(kept)
+    assert "conf/logging.yml" in refusal(here)
+
+
 @pytest.mark.parametrize("seconds", ["abc", -1, float("nan"), float("inf"), [], None, True, "30"])
 def test_seconds_between_checkpoints_are_a_number(seconds):
     with pytest.raises(InputError, match="seconds_between_checkpoints"):

@@ -11,25 +11,18 @@ import pytest
 from kedro.io import DatasetError
 
 from deephash_pipeline.cli.refusals import causes, explained
-from deephash_pipeline.project.datasets import (
-    AtomicDataset,
-    CodesDataset,
-    EncoderDataset,
-    HasherDataset,
-    NumpyDataset,
-    TensorsDataset,
-)
+from deephash_pipeline.project import datasets
 from tests.project.datasets.kinds import KINDS
 
 DATASETS = {
-    "array.npy": NumpyDataset,
-    "mapped.npy": lambda path: NumpyDataset(path, mmap_mode="r"),
-    "codes.npz": CodesDataset,
-    "encoder.safetensors": EncoderDataset,
-    "tensors.safetensors": TensorsDataset,
-    "hasher.safetensors": HasherDataset,
-    "metrics.json": lambda path: AtomicDataset(path, KINDS["_json"]),
-    "figure.json": lambda path: AtomicDataset(path, KINDS["_plotly"]),
+    "array.npy": datasets.NumpyDataset,
+    "mapped.npy": lambda path: datasets.NumpyDataset(path, mmap_mode="r"),
+    "codes.npz": datasets.CodesDataset,
+    "encoder.safetensors": datasets.EncoderDataset,
+    "tensors.safetensors": datasets.TensorsDataset,
+    "hasher.safetensors": datasets.HasherDataset,
+    "metrics.json": lambda path: datasets.AtomicDataset(path, KINDS["_json"]),
+    "figure.json": lambda path: datasets.AtomicDataset(path, KINDS["_plotly"]),
 }
 
 

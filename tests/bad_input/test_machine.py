@@ -10,6 +10,7 @@ from deephash_pipeline.cli.refusals import causes, explained
 
 MACHINE = [
     (OSError(errno.ENOSPC, "No space left on device", "a.npy"), "a.npy: the disk is full"),
+    (OSError(errno.ENOSPC, "No space left on device"), "the disk is full"),
     (OSError(errno.EDQUOT, "Disk quota exceeded", "a.npy"), "a.npy: the disk is full"),
     (OSError(errno.EROFS, "Read-only file system", "a.npy"), "a.npy cannot be read or written"),
     (PermissionError(errno.EACCES, "Permission denied", "a.npy"), "Permission denied"),

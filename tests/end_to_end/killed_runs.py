@@ -18,21 +18,7 @@ from pathlib import Path
 import psutil
 
 from tests.conftest import ROOT, SMALL, copied_project
-from tests.end_to_end.killer import (
-    ALL_IS_MADE,
-    BEGINS,
-    FOLDER,
-    GROUP,
-    IS_REMOVED,
-    RUN,
-    WORKER,
-    Hit,
-    Kill,
-    come_true,
-    installed_in,
-    read_moments,
-    write_plan,
-)
+from tests.end_to_end import killer
 
 PARAMETERS = {
     **SMALL,
@@ -68,7 +54,7 @@ class Ending:
         left: processes that were still there some time after.
     """
 
-    hits: dict[int, Hit]
+    hits: dict[int, killer.Hit]
     status: int
     left: int
 
@@ -110,17 +96,17 @@ class Project:
 
     def run(self):
         """Give the command, and wait for its end and that of all it has started."""
-        before = come_true(self.kills)
+        before = killer.come_true(self.kills)
         parameters = ",".join(f"{name}={value}" for name, value in PARAMETERS.items())
         plugin = self.folder.with_name("plugin")
-        path = [plugin if plugin.exists() else installed_in(plugin), ROOT, self.sources or ROOT / "src"]
+        path = [plugin if plugin.exists() else killer.installed_in(plugin), ROOT, self.sources or ROOT / "src"]
         process = subprocess.Popen(
             [sys.executable, "-m", "kedro", *COMMAND, f"--params={parameters}"],
             cwd=self.folder,
             env={
                 **os.environ,
                 **ENVIRONMENT,
-                FOLDER: str(self.kills),
+                killer.FOLDER: str(self.kills),
                 "PYTHONPATH": os.pathsep.join(map(str, reversed(path))),
             },
             stdout=subprocess.PIPE,
@@ -133,7 +119,7 @@ class Project:
         finally:
             left = wait_for_end(process.pid)
         self.log += output
-        hits = {number: hit for number, hit in come_true(self.kills).items() if number not in before}
+        hits = {number: hit for number, hit in killer.come_true(self.kills).items() if number not in before}
         return Ending(hits, process.returncode, left)
 
     def made(self):
@@ -195,20 +181,20 @@ def plan(moments, number, draw):
     certain = [
         moment
         for at, moment in enumerate(moments)
-        if moment.node and (moment.event != IS_REMOVED or _comes_again(moments, at))
+        if moment.node and (moment.event != killer.IS_REMOVED or _comes_again(moments, at))
     ]
     drawn = _spread([moment for moment in certain if CHECKPOINT in moment.file], number - number // 2, draw)
     drawn += _spread([moment for moment in certain if moment not in drawn], number // 2, draw)
-    victims = islice(cycle([WORKER] * (OF_RUN - 1) + [None]), number)
-    of_run = cycle([GROUP, RUN])
-    kills = [Kill(moment, victim or next(of_run)) for moment, victim in zip(drawn, victims, strict=False)]
-    last = [moment for moment in moments if moment.event == ALL_IS_MADE]
-    return [*kills, *(Kill(moment, RUN) for moment in last)]
+    victims = islice(cycle([killer.WORKER] * (OF_RUN - 1) + [None]), number)
+    of_run = cycle([killer.GROUP, killer.RUN])
+    kills = [killer.Kill(moment, victim or next(of_run)) for moment, victim in zip(drawn, victims, strict=False)]
+    last = [moment for moment in moments if moment.event == killer.ALL_IS_MADE]
+    return [*kills, *(killer.Kill(moment, killer.RUN) for moment in last)]
 
 
 def _comes_again(moments, at):
     """Say whether what is removed is an old checkpoint, with another after it: then no restart makes it needless."""
-    later = (other for other in moments[at:] if other.node == moments[at].node and other.event == BEGINS)
+    later = (other for other in moments[at:] if other.node == moments[at].node and other.event == killer.BEGINS)
     return any(CHECKPOINT in other.file for other in later)
 
 
@@ -240,7 +226,7 @@ class Outcome:
 
     undisturbed: Project
     disturbed: Project
-    kills: list[Kill]
+    kills: list[killer.Kill]
     endings: list[Ending]
 
     @property
@@ -259,8 +245,8 @@ def run_both(folder, number, seed, whole):
     undisturbed.kills.mkdir()
     if undisturbed.run().status:
         raise RuntimeError(undisturbed.log)
-    kills = plan(read_moments(undisturbed.kills), number, random.Random(seed))
-    write_plan(disturbed.kills, kills)
+    kills = plan(killer.read_moments(undisturbed.kills), number, random.Random(seed))
+    killer.write_plan(disturbed.kills, kills)
     endings = [disturbed.run()]
     while endings[-1].status:
         if not endings[-1].hits or endings[-1].status != -signal.SIGKILL:

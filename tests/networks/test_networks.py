@@ -3,19 +3,7 @@
 import pytest
 import torch
 
-from deephash_pipeline.networks import (
-    NETWORKS,
-    ClassificationHead,
-    HashLayer,
-    HashLayerParameters,
-    HashNetwork,
-    HashSoftmaxNetwork,
-    SoftmaxNetwork,
-    TableTrunk,
-    build_hash_layer,
-    build_trunk,
-    initialise,
-)
+from deephash_pipeline import networks
 from deephash_pipeline.networks.layers import Convolution, Data
 
 # Weights and biases, filter by filter.
@@ -31,8 +19,8 @@ Z_DIMENSIONS = {"lenet": 500, "cifar10_full": 1024, "kaggle_face": 2304, "caffen
 
 @pytest.mark.parametrize("network", sorted(PARAMETERS))
 def test_the_papers_networks_have_caffes_number_of_parameters_and_a_z_that_is_never_negative(network):
-    trunk = build_trunk(network)
-    initialise(trunk, seed=1)
+    trunk = networks.build_trunk(network)
+    networks.initialise(trunk, seed=1)
     assert sum(weight.numel() for weight in trunk.parameters()) == PARAMETERS[network]
     z = trunk(torch.randn(2, *trunk.image_shape))
     assert z.shape == (2, Z_DIMENSIONS[network])
@@ -40,11 +28,11 @@ def test_the_papers_networks_have_caffes_number_of_parameters_and_a_z_that_is_ne
     assert z.min() >= 0
 
 
-@pytest.mark.parametrize("network", sorted(NETWORKS))
+@pytest.mark.parametrize("network", sorted(networks.NETWORKS))
 def test_fresh_weights_let_every_layer_learn_from_one_step(network):
-    trunk = build_trunk(network).to(memory_format=torch.channels_last)
-    classifier = SoftmaxNetwork(trunk, classes=10)
-    initialise(classifier, seed=2)
+    trunk = networks.build_trunk(network).to(memory_format=torch.channels_last)
+    classifier = networks.SoftmaxNetwork(trunk, classes=10)
+    networks.initialise(classifier, seed=2)
     images = torch.randn(2, *trunk.image_shape, generator=torch.Generator().manual_seed(0))
     images, labels = images.contiguous(memory_format=torch.channels_last), torch.tensor([1, 7])
     optimizer = torch.optim.SGD(classifier.parameters(), lr=0.001)
@@ -63,7 +51,7 @@ def test_fresh_weights_let_every_layer_learn_from_one_step(network):
 
 
 def test_the_order_of_the_cifar10_table_is_the_papers():
-    names = [type(layer).__name__ for layer in build_trunk("cifar10_full").layers]
+    names = [type(layer).__name__ for layer in networks.build_trunk("cifar10_full").layers]
     first = ["Conv2d", "MaxPooling", "ReLU", "LocalResponseNormalisation"]
     second = ["Conv2d", "ReLU", "AveragePooling", "LocalResponseNormalisation"]
     assert names == ["Identity", *first, *second, "Conv2d", "ReLU", "AveragePooling"]
@@ -71,20 +59,20 @@ def test_the_order_of_the_cifar10_table_is_the_papers():
 
 def test_a_table_whose_stated_output_is_wrong_is_refused():
     with pytest.raises(ValueError, match=r"layer 2 .* gives \(4, 6, 6\)"):
-        TableTrunk((Data(output=(1, 8, 8)), Convolution(4, kernel=3, stride=1, output=(4, 8, 8))))
+        networks.TableTrunk((Data(output=(1, 8, 8)), Convolution(4, kernel=3, stride=1, output=(4, 8, 8))))
 
 
-@pytest.mark.parametrize("network", sorted(NETWORKS))
+@pytest.mark.parametrize("network", sorted(networks.NETWORKS))
 def test_the_seed_alone_determines_the_weights(network):
-    first, second, other = (build_trunk(network) for _ in range(3))
+    first, second, other = (networks.build_trunk(network) for _ in range(3))
     for trunk, seed in ((first, 5), (second, 5), (other, 6)):
-        initialise(trunk, seed)
+        networks.initialise(trunk, seed)
     assert all(torch.equal(a, b) for a, b in zip(first.parameters(), second.parameters(), strict=True))
     assert not torch.equal(next(first.parameters()), next(other.parameters()))
 
 
 def hash_layer(code_length=8, **parameters):
-    return build_hash_layer(20, code_length, HashLayerParameters(**parameters), seed=3)
+    return networks.build_hash_layer(20, code_length, networks.HashLayerParameters(**parameters), seed=3)
 
 
 def test_the_papers_hash_layer_is_a_bare_projection():
@@ -146,11 +134,11 @@ def test_a_divided_layer_makes_each_bit_of_its_own_slice_of_linear_features():
 
 
 def test_a_classifier_beside_the_hash_layer_gives_logits_in_training_and_leaves_the_code_alone():
-    trunk, images = build_trunk("lenet"), torch.rand(4, 1, 28, 28)
-    layer = HashLayer(500, 12, HashLayerParameters(), seed=0)
-    plain, z = HashNetwork(trunk, layer), trunk(images)
+    trunk, images = networks.build_trunk("lenet"), torch.rand(4, 1, 28, 28)
+    layer = networks.HashLayer(500, 12, networks.HashLayerParameters(), seed=0)
+    plain, z = networks.HashNetwork(trunk, layer), trunk(images)
     for reads, dimension in (("z", 500), ("code", 12)):
-        network = HashNetwork(trunk, layer, ClassificationHead(reads, dimension, 10))
+        network = networks.HashNetwork(trunk, layer, networks.ClassificationHead(reads, dimension, 10))
         u, logits = network.head(z)
         assert torch.equal(u, plain.head(z))
         assert torch.equal(network(images), plain(images))
@@ -160,6 +148,6 @@ def test_a_classifier_beside_the_hash_layer_gives_logits_in_training_and_leaves_
 
 def test_stage_two_squashes_u_as_the_loss_does():
     layer = hash_layer()
-    network, z = HashSoftmaxNetwork(layer, 3), torch.rand(6, 20)
+    network, z = networks.HashSoftmaxNetwork(layer, 3), torch.rand(6, 20)
     squashed = 2 * torch.sigmoid(layer(z)) - 1
     torch.testing.assert_close(network(z), network.softmax(squashed))

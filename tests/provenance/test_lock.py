@@ -69,6 +69,12 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path):
         RunLock(tmp_path / "digits").take()
 
 
+def test_a_lock_that_cannot_be_written_is_named(tmp_path):
+    (tmp_path / "run.lock").symlink_to("/dev/full")
+    with pytest.raises(InputError, match=r"run\.lock cannot be written .* room on its disk"):
+        RunLock(tmp_path).take()
+
+
 def test_temporary_files_of_killed_runs_are_swept_and_nothing_else(tmp_path):
     kept = [".gitkeep", "images.npy", "training.digests", ".hidden", "a/.b/codes.npz", "images.npy.provenance.json"]
     # As people name files of their own.

@@ -99,14 +99,16 @@ def test_an_older_artefact_with_its_manifest_is_noticed(catalog, project):
 # What the line says.
 
 
-def test_the_line_names_what_is_stale_why_and_the_command_that_mends_it(project):
+def test_the_line_names_what_is_stale_why_and_the_command_that_mends_it(project, monkeypatch):
     assert project.is_dir()
-    other = {"experiment": {"seed": 7}}
+    monkeypatch.setattr(POLICY, "conf_source", "elsewhere")
+    other = {"experiment": {"seed": 7}, "data_ingestion": {"query_count": None}}
     with pytest.raises(InputError) as caught:
         begin(pipelines["fine_tuning"], open_catalog(None, other), env="mnist", runtime_params=other)
     message = str(caught.value)
     assert "was made with seed 42, this run has 7" in message
-    assert "`kedro run --pipelines=full --env=mnist --params=experiment.seed=7` makes again what is needed" in message
+    given = "--env=mnist --conf-source=elsewhere --params=experiment.seed=7,data_ingestion.query_count=null"
+    assert f"`kedro run --pipelines=full {given}` makes again what is needed" in message
     assert "--stale=allow" in message
 
 
@@ -159,6 +161,8 @@ def test_a_stale_file_that_full_does_not_make_is_named_to_be_deleted(catalog, pr
     references = [project / f"data/07_model_output/digits/{name}_reference.json" for name in ("z", "pq")]
     make_up(project, pipelines["references"], catalog)
     begin(pipelines["full"], catalog)
+    found = {states(pipelines["reporting"], catalog)[name].reason for name in ("map_table", "report")}
+    assert found == {"was made without `references/pq_reference.json`"}
     changed = Overridden(catalog, "experiment.seed", 7)
     message = refusal("full", changed)
     assert "pq_reference.json and " in message
@@ -188,7 +192,14 @@ def test_what_is_stale_may_be_used_on_request_but_not_what_is_damaged(catalog, p
     monkeypatch.setattr(POLICY, "stale_allowed", True)
     begin(pipelines["reporting"], changed)
     (project / "data/07_model_output/digits/metrics.json").write_text("[]")
-    assert "`all_metrics` is damaged" in refusal("reporting", changed)
+    message = refusal("reporting", changed)
+    assert "`all_metrics` is damaged" in message
+    assert "--stale=allow" not in message
+
+
+def test_a_date_that_no_page_can_have_is_refused_before_the_first_node(catalog, monkeypatch):
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "9" * 14)
+    assert "SOURCE_DATE_EPOCH is 99999999999999: give seconds" in refusal("full", catalog)
 
 
 # What is missing.

@@ -12,27 +12,12 @@ from pathlib import Path
 
 import torch
 
+from deephash_pipeline import networks, training
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.images.augmentation import AugmentationParameters
 from deephash_pipeline.images.inputs import ImageInputs
 from deephash_pipeline.images.sources.digits import read_digits
 from deephash_pipeline.losses import ExponentiatedLoss
-from deephash_pipeline.networks import (
-    HashLayer,
-    HashLayerParameters,
-    HashNetwork,
-    SoftmaxNetwork,
-    build_trunk,
-    initialise,
-)
-from deephash_pipeline.training import (
-    CheckpointFolder,
-    CrossEntropy,
-    LabelledInputs,
-    TrainingParameters,
-    TrainingRun,
-    train,
-)
 from deephash_pipeline.training.ranks import join_ranks, rank
 from tests.training.double_inputs import DoubleInputs
 
@@ -53,17 +38,17 @@ def inputs_and_labels():
 
 def softmax_network():
     """With fixed weights."""
-    network = SoftmaxNetwork(build_trunk("lenet"), 10)
-    initialise(network, 1)
+    network = networks.SoftmaxNetwork(networks.build_trunk("lenet"), 10)
+    networks.initialise(network, 1)
     return network.double()
 
 
 def hash_network(trunk_weights):
     """With fixed weights of the hash layer, whose statistics are those of the whole batch."""
-    trunk = build_trunk("lenet").double()
+    trunk = networks.build_trunk("lenet").double()
     trunk.load_state_dict(trunk_weights)
-    hash_layer = HashLayer(trunk.z_dimension, 24, HashLayerParameters(centring=True, scale=3.0), 2)
-    return HashNetwork(trunk, hash_layer.double())
+    hash_layer = networks.HashLayer(trunk.z_dimension, 24, networks.HashLayerParameters(centring=True, scale=3.0), 2)
+    return networks.HashNetwork(trunk, hash_layer.double())
 
 
 HASHING = ExponentiatedLoss(loss_scale="unit", balance_pairs=True)
@@ -72,7 +57,7 @@ HASHING = ExponentiatedLoss(loss_scale="unit", balance_pairs=True)
 def parameters(epochs, **changes):
     """For few epochs."""
     settings = {"batch_size": 128, "learning_rate": 0.02, "weight_decay": 5e-4, "schedule": "one_cycle"}
-    return TrainingParameters(**{**settings, "epochs": epochs, **changes})
+    return training.TrainingParameters(**{**settings, "epochs": epochs, **changes})
 
 
 def train_both_stages(folder, seconds_between, epochs):
@@ -81,16 +66,16 @@ def train_both_stages(folder, seconds_between, epochs):
     network = softmax_network()
     histories = {}
     # The gradient of the hashing loss jumps where a sign changes: large steps multiply differences in the last bit.
-    stages = (("pre-training", CrossEntropy(), 0.02), ("fine-tuning", HASHING, 0.001))
+    stages = (("pre-training", training.CrossEntropy(), 0.02), ("fine-tuning", HASHING, 0.001))
     for name, objective, learning_rate in stages:
         if name == "fine-tuning":
             network = hash_network(network.trunk.state_dict())
-        histories[name] = train(
+        histories[name] = training.train(
             network,
             objective,
-            LabelledInputs(inputs, labels),
+            training.LabelledInputs(inputs, labels),
             parameters(epochs, learning_rate=learning_rate),
-            TrainingRun(name, 5, checkpoints=CheckpointFolder(folder / name, seconds_between)),
+            training.TrainingRun(name, 5, checkpoints=training.CheckpointFolder(folder / name, seconds_between)),
         )
     return histories
 

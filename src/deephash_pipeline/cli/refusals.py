@@ -22,7 +22,7 @@ from kedro.validation.exceptions import ParameterValidationError
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from deephash_pipeline.common.errors import InputError, chain_of
+from deephash_pipeline.common.errors import InputError, blamed_on, chain_of
 from deephash_pipeline.common.project_folder import project_root
 from deephash_pipeline.project.environments import EXTENDS
 
@@ -66,7 +66,7 @@ def one_line_errors(callback: Callable[..., Any]) -> Callable[..., Any]:
         except Exception as error:
             links = list(causes(error))
             known = next((link for link in links if isinstance(link, USER_ERRORS)), None)
-            if (cause := known or explained(links, options.get("env"))) is None:
+            if (cause := known or explained(links, options.get("env"), options.get("conf_source"))) is None:
                 raise
             logger.debug("details", exc_info=error)
             said = END_OF_FAULT.sub(";", WORDS_OF_LIBRARIES.sub("", str(cause))).replace("\n  ", ": ")
@@ -101,7 +101,8 @@ def enter_project() -> None:
     """Make the project's folder the working directory, and log as it says, from whatever folder below it.
 
     Raises:
-        InputError: its path has a character that the database of MLflow cannot be opened by.
+        InputError: its path has a character that the database of MLflow cannot be opened by, or logging cannot be
+            configured.
     """
     root = project_root()
     refuse_characters(root)
@@ -109,7 +110,8 @@ def enter_project() -> None:
         return
     os.chdir(root)
     if "KEDRO_LOGGING_CONFIG" not in os.environ and LOGGING_FILE.is_file():
-        LOGGING.configure(yaml.safe_load(LOGGING_FILE.read_text(encoding="utf-8")))
+        with blamed_on(LOGGING_FILE):
+            LOGGING.configure(yaml.safe_load(LOGGING_FILE.read_text(encoding="utf-8")))
 
 
 def refuse_characters(root: Path) -> None:
@@ -123,29 +125,37 @@ def refuse_characters(root: Path) -> None:
         raise InputError(f"the project's path {root} has a `{found}`, which MLflow cannot open: rename the folder")
 
 
-def explained(links: Sequence[BaseException], environment: str | None) -> InputError | None:
+def explained(
+    links: Sequence[BaseException], environment: str | None, conf_source: str | None = None
+) -> InputError | None:
     """Explain errors that are no bug: of the configuration, the disk or the memory.
 
     Args:
         links: an error and its causes.
         environment: environment of the run.
+        conf_source: folder of the configuration; None for the project's.
 
     Returns:
         Fault and remedy in one line; None if that is not known.
     """
-    if environment and not Path("conf", environment).is_dir():
-        return InputError(f"there is no environment `{environment}`: name a folder of conf/")
-    if fault := configuration_fault(environment):
+    conf = Path(conf_source or "conf")
+    # A configuration that is no folder here is an archive, or in an object store.
+    if environment and conf.is_dir() and not (conf / environment).is_dir():
+        return InputError(f"there is no environment `{environment}`: name a folder of {conf}/")
+    if fault := configuration_fault(environment, conf):
         return InputError(fault)
     for link in links:
         if isinstance(link, MissingConfigException):
             return InputError(str(link))
         if isinstance(link, OmegaConfBaseException):
             where = f" (`{link.full_key}`)" if getattr(link, "full_key", None) else ""
-            return InputError(f"configuration: {str(link).partition(chr(10))[0].rstrip('.')}{where}: mend it in conf/")
+            return InputError(
+                f"configuration: {str(link).partition(chr(10))[0].rstrip('.')}{where}: mend it in {conf}/"
+            )
+        if isinstance(link, OSError) and link.errno in (errno.ENOSPC, errno.EDQUOT):
+            where = f"{link.filename}: " if link.filename is not None else ""
+            return InputError(f"{where}the disk is full: make room, and give the same command again")
         if isinstance(link, OSError) and link.errno and link.filename is not None:
-            if link.errno in (errno.ENOSPC, errno.EDQUOT):
-                return InputError(f"{link.filename}: the disk is full: make room, and give the same command again")
             return InputError(f"{link.filename} cannot be read or written ({link.strerror}): mend that, and run again")
         if isinstance(link, UnicodeEncodeError) and link.reason == "surrogates not allowed":
             return InputError(f"{ascii(link.object)[1:-1][:200]} is no UTF-8: rename the file, or the folder it is in")
@@ -154,15 +164,19 @@ def explained(links: Sequence[BaseException], environment: str | None) -> InputE
     return None
 
 
-def configuration_fault(environment: str | None) -> str | None:
+def configuration_fault(environment: str | None, conf: Path = Path("conf")) -> str | None:
     """Look for a file of the configuration that is no YAML, or no mapping.
+
+    Args:
+        environment: environment of the run.
+        conf: folder of the configuration.
 
     Returns:
         The first with its fault and line; None if all can be read.
     """
     folders = ["base", environment or "digits"]
     for folder in folders:
-        for path in sorted(path for path in Path("conf", folder).rglob("*") if path.suffix in (".yml", ".yaml")):
+        for path in sorted(path for path in (conf / folder).rglob("*") if path.suffix in (".yml", ".yaml")):
             try:
                 content = OmegaConf.to_container(OmegaConf.load(io.StringIO(path.read_bytes().decode())))
                 # OmegaConf takes text alone for a name without a value.

@@ -8,13 +8,14 @@ from typing import Any
 import click
 from joblib import cpu_count
 from kedro.framework.cli.project import run as kedro_run
+from kedro.framework.cli.utils import _config_file_callback
 from kedro.framework.project import pipelines
 from kedro.pipeline import Pipeline
 
 from deephash_pipeline.cli.provenance import ENV_HELP, INDEXING, joined, open_catalog, split_params
 from deephash_pipeline.cli.refusals import enter_project
 from deephash_pipeline.common.cell import FIELD, FIELD_AT_A_GLANCE, FULL_AT_A_GLANCE, LONG_CODES
-from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.errors import InputError, blamed_on
 from deephash_pipeline.pipelines.grid import INDEXED
 from deephash_pipeline.project.freshness import POLICY, ProjectGraph, waiting_nodes
 from deephash_pipeline.project.hooks import ResultTable
@@ -37,6 +38,22 @@ HELP = {
     "runner": "ParallelRunner, the default on several cores, SequentialRunner or "
     "deephash_pipeline.project.runners.RayRunner.",
 }
+
+
+def read_options(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
+    """Take options from a file, ``--config``, as Kedro does.
+
+    Raises:
+        ClickException: it has none.
+    """
+    try:
+        with blamed_on(value, "write options of a run as YAML, below `run:`"):
+            return _config_file_callback(context, parameter, value)
+    except InputError as error:
+        raise click.ClickException(str(error)) from error
+
+
+CALLBACKS = {"params": split_params, "config": read_options}
 
 
 @click.command(help=kedro_run.help)
@@ -83,7 +100,7 @@ def run(stale: str, force: bool, workers: int | None, on_error: str, **options: 
         logger.info("the index of %s is made; --namespaces=itq.b32 makes that of another cell", INDEXED.namespace)
         options["namespaces"] = [INDEXED.namespace]
     options["namespaces"] = within_stages(options["namespaces"], pipeline)
-    POLICY.stale_allowed, POLICY.forced = stale == "allow", force
+    POLICY.stale_allowed, POLICY.forced, POLICY.conf_source = stale == "allow", force, options["conf_source"]
     skipping = not force and set(names) <= WHOLE and not narrowed
     if skipping and _is_up_to_date(names, pipeline, options):
         return None
@@ -98,7 +115,7 @@ def _of_kedro(option: click.Parameter) -> click.Parameter:
     option = copy.copy(option)
     if isinstance(option, click.Option):
         option.help = HELP.get(option.name or "", option.help)
-        option.callback = split_params if option.name == "params" else option.callback
+        option.callback = CALLBACKS.get(option.name or "", option.callback)
     return option
 
 

@@ -40,6 +40,8 @@ class RunLock:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             file = self._path.open("a", encoding="ascii")
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            file.truncate(0)
+            os.write(file.fileno(), f"{os.getpid()}\n".encode())
         except BlockingIOError as error:
             file.close()
             raise InputError(
@@ -47,9 +49,8 @@ class RunLock:
                 "its end, or stop it"
             ) from error
         except OSError as error:
-            raise InputError(f"{self._path} cannot be written ({error.strerror}): make the folder writable") from error
-        file.truncate(0)
-        print(os.getpid(), file=file, flush=True)
+            remedy = "make the folder writable, with room on its disk"
+            raise InputError(f"{self._path} cannot be written ({error.strerror}): {remedy}") from error
         self._file = file
 
     def give_back(self) -> None:

@@ -34,7 +34,7 @@ def test_where_nothing_was_run_there_is_nothing_and_no_error(tmp_path):
 
 def test_half_written_files_of_a_killed_run_are_left_out(tmp_path):
     json_dataset(str(tmp_path / "itq/b12/.metrics.123.json")).save({})
-    assert FilesDataset(str(tmp_path), "*/*/metrics.json", JSON).load() == {}
+    assert FilesDataset(str(tmp_path), "*/*/*.json", JSON).load() == {}
 
 
 def test_files_are_read_only(tmp_path):

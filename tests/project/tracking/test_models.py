@@ -37,7 +37,9 @@ def logged(tmp_path_factory):
     """A project's folder, the address of a logged model and its folder."""
     project = tmp_path_factory.mktemp("project")
     hasher = ImageHasher.pretrained("digits-48", device="cpu")
-    return project, *log_model(MlflowStore(project, "digits"), hasher, "digits-deephash-b48")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MLFLOW_REGISTRY_URI", f"sqlite:///{project}/other.db")
+        return project, *log_model(MlflowStore(project, "digits"), hasher, "digits-deephash-b48")
 
 
 def test_it_is_registered_and_lies_where_the_server_of_artifacts_looks(logged):

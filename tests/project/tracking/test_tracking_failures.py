@@ -45,7 +45,7 @@ def test_a_failed_run_is_marked_with_its_error(project, client):
 
 def test_a_run_waits_for_another_that_makes_the_database(tmp_path, monkeypatch):
     connected = threading.Event()
-    monkeypatch.setattr("mlflow.MlflowClient", lambda _: connected.set() or MagicMock())
+    monkeypatch.setattr("mlflow.MlflowClient", lambda *_, **__: connected.set() or MagicMock())
     folder = os.open(tmp_path, os.O_RDONLY)
     fcntl.flock(folder, fcntl.LOCK_EX)
     with ThreadPoolExecutor() as thread:
@@ -54,6 +54,15 @@ def test_a_run_waits_for_another_that_makes_the_database(tmp_path, monkeypatch):
         os.close(folder)
         store.result(timeout=60)
     assert connected.is_set()
+
+
+def test_runs_of_an_experiment_that_was_deleted_are_tracked_in_it_again(project, client):
+    run(project, stored_catalog("deleted"))
+    experiment = client().get_experiment_by_name("deleted").experiment_id
+    client().delete_experiment(experiment)
+    run(project, stored_catalog("deleted"))
+    # Each with a cell.
+    assert len(client().search_runs([experiment])) == 4
 
 
 def test_an_interrupted_run_is_closed_when_the_next_begins(project, client):

@@ -8,18 +8,11 @@ import numpy as np
 import torch
 from torch import nn
 
+from deephash_pipeline import training
 from deephash_pipeline.images.augmentation import AugmentationParameters
 from deephash_pipeline.images.inputs import ImageInputs
 from deephash_pipeline.losses import ExponentiatedLoss
 from deephash_pipeline.networks import HashLayer, HashLayerParameters, HashNetwork, initialise
-from deephash_pipeline.training import (
-    CheckpointFolder,
-    LabelledInputs,
-    TrainingParameters,
-    TrainingRun,
-    outputs_in_blocks,
-    train,
-)
 from tests.training.resuming.saved_states import content_of, last
 
 CPU = torch.device("cpu")
@@ -29,7 +22,7 @@ AUGMENTATION = AugmentationParameters(shift_pixels=1, rotation_degrees=10, scale
 
 def parameters(**changes):
     defaults = {"epochs": 3, "batch_size": 16, "learning_rate": 0.05, "weight_decay": 1e-3}
-    return TrainingParameters(**{**defaults, **changes})
+    return training.TrainingParameters(**{**defaults, **changes})
 
 
 def images():
@@ -60,7 +53,7 @@ class Killed(BaseException):
     """Stands for SIGKILL: nothing in the engine may catch it."""
 
 
-class AfterSaving(CheckpointFolder):
+class AfterSaving(training.CheckpointFolder):
     """A folder of which a copy is kept after every save, or after whose n-th save of this process the process ends."""
 
     def __init__(self, folder, copies=None, saves=0):
@@ -82,16 +75,16 @@ def fine_tune(checkpoints=None, objective=None, network=None, configuration=None
     pixels, labels = data or images()
     inputs = ImageInputs(pixels, STATISTICS, CPU, AUGMENTATION)
     plain = ImageInputs(pixels, STATISTICS, CPU)
-    history = train(
+    history = training.train(
         network,
         objective or ExponentiatedLoss(loss_scale="unit", balance_pairs=True),
-        LabelledInputs(inputs, labels),
+        training.LabelledInputs(inputs, labels),
         parameters(**changes),
-        TrainingRun(
+        training.TrainingRun(
             "deephash.b6",
             seed,
             # A number that any lost bit of any weight or running mean would show in, as NumPy has it.
-            after_epoch=lambda: {"mean_square": (outputs_in_blocks(network, plain) ** 2).mean()},
+            after_epoch=lambda: {"mean_square": (training.outputs_in_blocks(network, plain) ** 2).mean()},
             checkpoints=checkpoints,
             configuration=configuration or {},
         ),

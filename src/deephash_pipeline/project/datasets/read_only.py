@@ -159,9 +159,9 @@ class FilesDataset(ReadOnlyDataset[dict[str, Any]]):
         return {name: self.one(name).load() for name in self.names()}
 
     def names(self) -> list[str]:
-        """List the paths below the folder of the files that are there, in their order."""
+        """List the paths below the folder of the files that are there, in their order; none that a dot hides."""
         found = (path.relative_to(self.path).as_posix() for path in sorted(self.path.glob(self._pattern)))
-        return [name for name in found if not fnmatch(name, self._exclude)]
+        return [name for name in found if not fnmatch(name, self._exclude) and "/." not in f"/{name}"]
 
     def one(self, name: str) -> AbstractDataset[Any, Any]:
         """Give the dataset that reads one of the files."""

@@ -138,15 +138,21 @@ class ProjectGraph:
         """Say why an artefact of a node is stale; nothing if it is not."""
         recipe, parameters = self._expected(node)
         if origin.recipe != recipe:
-            difference = first_difference(origin.parameters, parameters)
-            return f"was made with {difference}" if difference else "was made by other code"
+            if difference := first_difference(origin.parameters, parameters):
+                return f"was made with {difference}"
+            # Files that are found come and go.
+            read = set(self.stored(node.inputs))
+            if added := sorted(read - origin.inputs.keys()):
+                return f"was made without `{added[0]}`"
+            if removed := sorted(origin.inputs.keys() - read):
+                return f"was made from `{removed[0]}`, which is gone"
         for name, digest in origin.inputs.items():
             state = self.state(name)
             if state.kind is Kind.STALE:
                 return state.reason
             if state.digest not in (None, digest):
                 return f"was made from another `{name}`"
-        return ""
+        return "was made by other code" if origin.recipe != recipe else ""
 
     def _expect(self, node: Node) -> tuple[str, Mapping[str, Any]]:
         """Give the recipe of a node now, with the parameters that it and all before it receive.

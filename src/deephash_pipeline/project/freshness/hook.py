@@ -1,6 +1,7 @@
 """The Kedro hook that records what nodes make, and stops a run before its first node if it would read what is stale."""
 
 import atexit
+import json
 import logging
 import os
 import shlex
@@ -36,15 +37,17 @@ logger = logging.getLogger(__name__)
 
 @dataclass
 class Policy:
-    """How strict runs are.
+    """How strict runs are, and by which configuration.
 
     Attributes:
         stale_allowed: whether a run may read what is stale.
         forced: whether what is finished is made anew, trainings with checkpoints too.
+        conf_source: folder of the configuration; None for the project's.
     """
 
     stale_allowed: bool = False
     forced: bool = False
+    conf_source: str | None = None
 
 
 POLICY = Policy()
@@ -69,14 +72,15 @@ def refuse_what_is_stale(graph: ProjectGraph, pipeline: Pipeline, run_params: Ma
             f"`{_mending_command(run_params, missing)}`"
         )
     message = "; ".join(summarised(faults))
-    if not POLICY.stale_allowed or any(state.kind is Kind.DAMAGED for _, state in faults):
+    damaged = any(state.kind is Kind.DAMAGED for _, state in faults)
+    if damaged or not POLICY.stale_allowed:
         # What is read only where it is there, and is not made by what makes all it needs.
         made = pipelines["full"].all_outputs() | pipelines[FIELD].all_outputs() | pipeline.inputs()
         unneeded = [str(graph.path(name)) for name, _ in faults if name not in made]
         remedy = f"`{_mending_command(run_params, [name for name, _ in faults])}` makes again what is needed"
         if unneeded:
             remedy = f"delete {' and '.join(unneeded)}, which this run can do without"
-        raise InputError(f"{message}: {remedy}; --stale=allow uses what is stale")
+        raise InputError(f"{message}: {remedy}" + ("" if damaged else "; --stale=allow uses what is stale"))
     logger.warning("stale artefacts are used: %s", message)
     return f"Stale artefacts were used for this report: {message}."
 
@@ -87,8 +91,13 @@ def _mending_command(run_params: Mapping[str, Any], names: Iterable[str]) -> str
     order = [name for name in ("full", *own, FIELD, *pipelines) if name in pipelines]
     wanted = set(names)
     made_by = next((name for name in order if wanted <= pipelines[name].all_outputs()), "full")
-    given = ",".join(f"{name}={value}" for name, value in flatten("", run_params.get("runtime_params") or {}).items())
-    options = {"pipelines": made_by, "env": run_params.get("env"), "params": given}
+    parameters = flatten("", run_params.get("runtime_params") or {})
+    # Kedro reads null and true, not None and True.
+    written = {
+        name: value if isinstance(value, str) else json.dumps(value, default=str) for name, value in parameters.items()
+    }
+    given = ",".join(f"{name}={value}" for name, value in written.items())
+    options = {"pipelines": made_by, "env": run_params.get("env"), "conf-source": POLICY.conf_source, "params": given}
     return shlex.join(["kedro", "run", *(f"--{name}={value}" for name, value in options.items() if value)])
 
 
@@ -116,9 +125,12 @@ class Provenance:
         """Take the lock, and compare what this run reads with what it would make itself.
 
         Raises:
-            InputError: another run has the lock, or something is stale, damaged or without a manifest.
+            InputError: another run has the lock, or something is stale, damaged or without a manifest, or pages cannot
+                have the date that SOURCE_DATE_EPOCH gives them.
         """
         self._end()
+        # A date that cannot be is refused here, not when the report begins.
+        _written(0)
         graph = ProjectGraph(with_those_before(pipeline, catalog), catalog)
         if (folder := graph.benchmark_folder) is not None:
             self._lock = RunLock(folder)
@@ -192,8 +204,15 @@ def command() -> str:
 
 
 def _written(seconds: float) -> dict[str, str]:
-    """Say when a page is written, so many seconds after its run began; pages of one SOURCE_DATE_EPOCH are the same."""
+    """Say when a page is written, so many seconds after its run began; pages of one SOURCE_DATE_EPOCH are the same.
+
+    Raises:
+        InputError: its year has five digits or more.
+    """
     given = os.environ.get("SOURCE_DATE_EPOCH", "")
-    at = datetime.fromtimestamp(int(given) if given.isdecimal() else time.time(), UTC)
+    try:
+        at = datetime.fromtimestamp(int(given) if given.isdecimal() else time.time(), UTC)
+    except (OSError, OverflowError, ValueError) as error:
+        raise InputError(f"SOURCE_DATE_EPOCH is {given}: give seconds since 1970, to the year 9999 at most") from error
     took = {} if given.isdecimal() else {"Last run": f"{duration(seconds)} up to this page"}
     return {"Written": f"{at.day} {at:%B %Y, %H:%M} UTC", **took}

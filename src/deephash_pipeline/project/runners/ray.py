@@ -11,6 +11,7 @@ import cloudpickle
 from kedro.pipeline import Pipeline
 from kedro.pipeline.node import Node
 
+from deephash_pipeline.common.parameters import validated
 from deephash_pipeline.common.ray_cluster import connected
 from deephash_pipeline.project.freshness.graph import Catalog
 from deephash_pipeline.project.runners.job import Job, attempt, error_of
@@ -31,6 +32,7 @@ class RayRunner(GridRunner):
         options: see `GridRunner`.
     """
 
+    @validated
     def __init__(self, address: str | None = None, gpus: float = 0.25, **options: Any) -> None:
         super().__init__(**options)
         self.address = address

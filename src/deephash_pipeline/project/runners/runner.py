@@ -9,7 +9,7 @@ import logging
 from abc import abstractmethod
 from contextlib import closing, nullcontext
 from functools import partial
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from joblib import cpu_count
 from kedro.framework.hooks.manager import _create_hook_manager
@@ -17,9 +17,11 @@ from kedro.io import MemoryDataset
 from kedro.pipeline import Pipeline
 from kedro.runner import AbstractRunner
 from psutil import virtual_memory
+from pydantic import Field
 
 from deephash_pipeline.common import fork_server
 from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.parameters import validated
 from deephash_pipeline.project.freshness import POLICY, nodes_to_run
 from deephash_pipeline.project.freshness.graph import Catalog
 from deephash_pipeline.project.runners.job import IN_WORKER, Job
@@ -42,23 +44,28 @@ class GridRunner(AbstractRunner):
         on_error: whether nodes that do not need a failed one still run (``continue``), or no more start (``stop``).
         skipping: whether to leave out nodes whose outputs are up to date.
         is_async: argument of Kedro's interface.
+        unknown: what there is not, such as a misspelt argument.
 
     Raises:
-        InputError: less than one worker, or `is_async`.
+        InputError: an argument is unknown or out of its range, or `is_async`.
     """
 
+    @validated
     def __init__(
         self,
-        workers: int | None = None,
+        workers: Annotated[int, Field(ge=1)] | None = None,
         on_error: Literal["continue", "stop"] = "continue",
         skipping: bool = False,
         is_async: bool = False,
+        **unknown: Any,
     ) -> None:
         super().__init__()
+        if unknown:
+            raise InputError(
+                f"a runner knows no `{next(iter(unknown))}`: give workers or on_error, and to RayRunner address or gpus"
+            )
         if is_async:
             raise InputError("nodes run side by side, and each loads one dataset after the other: leave out --async")
-        if workers is not None and workers < 1:
-            raise InputError(f"`workers` is {workers}: at least one is needed")
         self.workers = workers
         self.on_error = on_error
         self.skipping = skipping

@@ -31,7 +31,7 @@ class MlflowStore:
 
     Args:
         project: folder of the database and of the artifacts.
-        experiment: its name; made if it does not exist.
+        experiment: its name; made if it does not exist, restored if it was deleted.
     """
 
     def __init__(self, project: Path, experiment: str) -> None:
@@ -41,6 +41,8 @@ class MlflowStore:
         # Without the tag MLflow opens the experiment on its page for language models.
         tags = {"mlflow.experimentKind": "custom_model_development"}
         self._experiment = found.experiment_id if found else self._client.create_experiment(experiment, _SERVED, tags)
+        if found and found.lifecycle_stage == "deleted":
+            self._client.restore_experiment(self._experiment)
 
     def open(self, name: str, tags: Mapping[str, str], start: float | None = None) -> str:
         """Make a run.
@@ -124,7 +126,9 @@ def _connect(database: Path) -> "MlflowClient":
         with closing(sqlite3.connect(database)) as connection:
             # Asked for what it cannot open or write, MLflow tries for minutes before it gives up.
             connection.execute("BEGIN IMMEDIATE")
-        return MlflowClient(f"sqlite:///{database.as_posix()}")
+        address = f"sqlite:///{database.as_posix()}"
+        # Also where variables of MLflow name another store, or another registry of models.
+        return MlflowClient(address, registry_uri=address)
     finally:
         os.close(folder)
 
