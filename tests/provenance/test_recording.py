@@ -11,7 +11,7 @@ from kedro.io import DataCatalog, MemoryDataset
 from kedro.pipeline import Node, Pipeline
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.project.datasets import CheckpointsDataset
+from deephash_pipeline.project.datasets import CheckpointsDataset, ImageSourceDataset, PlaceDataset
 from deephash_pipeline.project.freshness import POLICY, Provenance, nodes_to_run
 from deephash_pipeline.project.runners import ParallelRunner, SequentialRunner
 from deephash_pipeline.provenance.manifest import manifest_path, read_manifest
@@ -40,6 +40,10 @@ PIPELINE = Pipeline(
     ]
 )
 STORED = ("scaled", "result", "other", "total")
+
+
+def told(_raw_images, place):
+    return place.provenance
 
 
 def a_catalog(folder, factor=3, stored=STORED):
@@ -132,6 +136,23 @@ def test_what_an_automatic_precision_was_is_recorded_with_all_that_is_made_from_
         assert known == {"stage.training.epochs": 2, "stage.training.precision": "bfloat16"}
     assert nodes_to_run(TRAINING, a_catalog_of_trainings(folder, "auto")) == []
     assert nodes_to_run(TRAINING, a_catalog_of_trainings(folder, "float32")) == ["train", "measure"]
+
+
+def test_what_a_node_keeps_by_itself_is_told_the_code_and_the_raw_images(folder):
+    def told_of(image_size):
+        catalog = a_catalog(folder)
+        catalog["raw_images"] = ImageSourceDataset(str(folder), {"kind": "digits", "image_size": image_size})
+        catalog["place"] = PlaceDataset(str(folder / "kept"))
+        run(
+            folder,
+            SequentialRunner(),
+            pipeline=Pipeline([Node(told, ["raw_images", "place"], "result")]),
+            catalog=catalog,
+        )
+        return catalog.load("result")
+
+    assert (first := told_of(8)) == told_of(8)
+    assert [name for name, known in told_of(9).items() if known != first[name]] == ["raw_images"]
 
 
 def test_forced_a_training_begins_anew_and_interrupted_it_goes_on_without_force(folder, monkeypatch):

@@ -13,7 +13,7 @@ from PIL import Image
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.images import batches
 from deephash_pipeline.images.decoding.decode import decode_image
-from deephash_pipeline.images.decoding.decoded_array import DIGEST_BYTES, PENDING, DecodedArray, digest
+from deephash_pipeline.images.decoding.decoded_array import DIGEST_BYTES, HEAD, PENDING, DecodedArray, digest
 from deephash_pipeline.images.decoding.image_files import ImageFiles
 
 COUNT = 50
@@ -52,14 +52,14 @@ def expected(files):
     return np.stack([decode_image(files.root / name, files.image_size, files.channels) for name in files.names])
 
 
-def decode(files):
-    working = DecodedArray(files, "training", folder_of(files))
+def decode(files, **provenance):
+    working = DecodedArray(files, "training", folder_of(files), provenance)
     assert list(working.decode()) == []
     return working
 
 
 def stored_digests(files):
-    content = (folder_of(files) / "training.digests").read_bytes()[DIGEST_BYTES:]
+    content = (folder_of(files) / "training.digests").read_bytes()[HEAD * DIGEST_BYTES :]
     return [content[start : start + DIGEST_BYTES] for start in range(0, len(content), DIGEST_BYTES)]
 
 
@@ -138,7 +138,14 @@ def test_other_files_or_another_size_start_over(files, decoded_names, change, ca
     decoded_names.clear()
     np.testing.assert_array_equal(decode(files).whole_images(), expected(files))
     assert len(decoded_names) == len(files)
-    assert "training: the images or their size have changed, all are decoded again" in caplog.text
+    assert "training: other images, size or code, or --force: all are decoded anew" in caplog.text
+
+
+def test_other_code_or_raw_images_start_over_and_a_forced_run_once(files, decoded_names):
+    runs = ({}, 1), ({}, 1), ({"forced": "a"}, 2), ({"forced": "a"}, 2), ({"forced": ""}, 2), ({"forced": "b"}, 3)
+    for made_by, times in (*runs, ({"code": "new"}, 4), ({"code": "new", "raw_images": "new"}, 5)):
+        decode(files, **made_by)
+        assert len(decoded_names) == times * COUNT
 
 
 def test_starting_over_leaves_alone_what_was_linked_to_the_former_file(files, tmp_path):
