@@ -174,6 +174,8 @@ class ImageSourceDataset(ReadOnlyDataset[ImageCollection]):
     def __init__(
         self, filepath: str, source: dict[str, Any], memory: str | None = None, metadata: dict[str, Any] | None = None
     ) -> None:
+        if not isinstance(filepath, str):
+            raise InputError(f"raw_images is {filepath!r}: give the path of a folder")
         refuse_remote(filepath, "raw images of a run")
         super().__init__(filepath, metadata)
         self._memory = Path(memory or f"data/02_intermediate/{self.path.name}/raw_images.verified")
