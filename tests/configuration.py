@@ -13,6 +13,6 @@ ENVIRONMENTS = sorted({folder.name for folder in CONF.iterdir() if folder.is_dir
 @cache
 def configured(environment, key, group=None):
     """Globals, catalog or parameters of an environment; of the parameters all, or, in no time, a group."""
-    patterns = {"parameters": [f"parameters_{group}.yml" if group else "parameters*.yml"]}
+    patterns = {"parameters": [f"parameters_{group}.yml", "parameters.yml"] if group else ["parameters*.yml"]}
     loader = ExtendingConfigLoader(CONF, environment, config_patterns=patterns, **CONFIG_LOADER_ARGS)
     return loader[key]

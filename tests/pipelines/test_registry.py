@@ -22,7 +22,8 @@ from deephash_pipeline.pipelines.grid import (
     cells,
     grid_parameters,
 )
-from deephash_pipeline.project.checks import parameters_read, unread_parameters
+from deephash_pipeline.project.checks import parameters_read
+from deephash_pipeline.project.parameters import unread_parameters
 
 GRID = list(cells(*PAPER_METHODS))
 AT_ONE_LENGTH = [cell for cell in GRID if cell.code_length in (12, None)]

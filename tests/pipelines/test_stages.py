@@ -2,6 +2,7 @@ import numpy as np
 import torch
 
 from deephash_pipeline.common.cell import Cell
+from deephash_pipeline.common.working_place import WorkingPlace
 from deephash_pipeline.deephash import ClassifierRun, LabelledImages, PreTrainingParameters, TrainingSet
 from deephash_pipeline.deephash.pretrain import ValidationAccuracy, pretrain
 from deephash_pipeline.hashing import ITQ, LSH, OneOfC
@@ -28,7 +29,7 @@ def test_images_are_split_into_what_the_catalog_names(tmp_path):
     everything = ImageSet(IMAGES, LABELS, [f"square {row}" for row in range(len(LABELS))])
     parameters = IngestionParameters(query_count=9, validation_share=0.25)
     collection = ImageCollection({"all": everything}, CLASSES)
-    artefacts = split_images(collection, tmp_path / "decoded", parameters, "paper", EXPERIMENT.seed)
+    artefacts = split_images(collection, WorkingPlace(tmp_path / "decoded"), parameters, "paper", EXPERIMENT.seed)
     assert set(artefacts) == {
         "class_names",
         "quarantined_images",

@@ -8,7 +8,7 @@ import yaml
 
 from deephash_pipeline.cli.refusals import configuration_fault
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.project.environments import ExtendingConfigLoader
+from deephash_pipeline.project.environments import ExtendingConfigLoader, refuse_other_numbers
 from deephash_pipeline.settings import CONFIG_LOADER_ARGS
 from tests.configuration import CONF, ENVIRONMENTS, configured
 
@@ -55,9 +55,7 @@ def test_entries_of_the_catalog_are_replaced_as_a_whole(conf):
 
 
 def test_an_environment_takes_out_what_those_that_it_extends_say(conf):
-    (conf / "near/globals.yml").write_text(
-        "extends: middle\nbenchmark: near\nwithout: [stage.rate, stage.name, other]\n"
-    )
+    (conf / "near/globals.yml").write_text("extends: middle\nbenchmark: near\nwithout: [stage.rate, stage.name]\n")
     (conf / "near/parameters_stage.yml").write_text("stage: {decay: 3}\n")
     loaded = loader(conf, "near")
     assert loaded["parameters"]["stage"] == {"epochs": 9, "rate": 1, "decay": 3}
@@ -70,31 +68,50 @@ def test_an_environment_takes_out_what_those_that_it_extends_say(conf):
 
 
 def test_parameters_of_a_command_win_over_all_environments(conf):
-    assert loader(conf, "near", stage={"rate": 4, "epochs": 5})["parameters"]["stage"]["rate"] == 4
-    assert loader(conf, "near", stage={"rate": 4, "epochs": 5})["parameters"]["stage"]["epochs"] == 5
+    stage = {"epochs": 5, "rate": 4, "decay": 2, "name": "near"}
+    assert loader(conf, "near", stage={"rate": 4, "epochs": 5})["parameters"]["stage"] == stage
 
 
 def test_an_environment_that_extends_none_is_kedros(conf):
     loaded = loader(conf, "far")
-    assert loaded.extended == ()
     assert loaded["parameters"]["stage"] == {"epochs": 9, "rate": 9, "decay": 9, "name": "far"}
-    assert loader(conf, "base").extended == ()
+    assert loaded.extended == loader(conf, "base").extended == ()
 
 
-@pytest.mark.parametrize("name", ["", "nowhere", "3", "[middle]"])
-def test_extending_what_is_not_there_is_refused_with_the_file(conf, name):
-    (conf / "far/globals.yml").write_text(f"benchmark: far\nextends: {name or repr('')}\n")
-    with pytest.raises(InputError, match=r"^conf/far/globals\.yml: `extends: .*`, and there is no such environment: "):
-        loader(conf, "near")
+FAR, NEAR = "benchmark: far\n", FILES["near/globals.yml"]
+NOWHERE, NO_LIST = "and there is no such environment: ", "give a list of dotted names, such as "
+REFUSED = [
+    *(("far", f"{FAR}extends: {name}", f"`extends: .*`, {NOWHERE}") for name in ("''", "nowhere", "3", "[middle]")),
+    ("far", f"{FAR}extends: far", ".* makes a circle, near -> middle -> far -> far: take it out of one of them"),
+    ("far", f"{FAR}extends: near", ".* makes a circle, near -> middle -> far -> near: take it out of one of them"),
+    ("near", "extends: middle", "`extends: middle` would write into the folders of middle: add `benchmark: near`"),
+    *(("near", f"{NEAR}without: {names}", f"`without: .*`: {NO_LIST}") for names in ("stage", "3", "", "[3]")),
+    ("near", f"{NEAR}without: [stage.rate, stage.ratte]", "`without` names `stage.ratte`, which is not there: "),
+    ("far", f"{FAR}sede: 7", "nothing reads `sede`: do you mean `seed`"),
+    ("near", f"{NEAR}mine: {{epoch: 7}}", "nothing reads `mine.epoch`: do you mean `mine.epochs`"),
+    ("near", f"{NEAR}3: x", "`3` is no text to YAML: write the name in quotes"),
+]
 
 
-def test_extending_oneself_is_refused_with_the_way_around(conf):
-    (conf / "far/globals.yml").write_text("benchmark: far\nextends: near\n")
-    with pytest.raises(InputError, match="makes a circle, near -> middle -> far -> near: take it out of one of them"):
-        loader(conf, "near")
-    (conf / "far/globals.yml").write_text("benchmark: far\nextends: far\n")
-    with pytest.raises(InputError, match="far -> far"):
-        loader(conf, "near")
+@pytest.mark.parametrize(("environment", "text", "said"), REFUSED)
+def test_globals_that_cannot_be_meant_are_refused_with_their_file(conf, environment, text, said):
+    (conf / "near/parameters_mine.yml").write_text("mine: '${globals:mine.epochs, 3}'")
+    (conf / environment / "globals.yml").write_text(text)
+    with pytest.raises(InputError, match=rf"^conf/{environment}/globals\.yml: {said}"):
+        loader(conf, "near")["parameters"]
+
+
+def test_globals_may_be_of_a_file_s_own_and_files_that_nothing_reads_are_named(conf, monkeypatch, caplog):
+    monkeypatch.chdir(conf.parent)
+    (conf / "near/parameters_mine.yml").write_text("mine: '${globals:mine.epochs}'\n_shared: 3")
+    (conf / "middle/globals.yml").write_text(f"{FILES['middle/globals.yml']}mine: {{epochs: 7}}")
+    (conf / "local").mkdir()
+    for name in ("local/parameters.yml", "far/param.yml", "middle/globals.yaml"):
+        (conf / name).write_text("mine: 8")
+        assert loader("conf", "near")["parameters"]["mine"] == 7
+        assert f"{name} is not read: {'move it to conf/<name>/' if 'local' in name else 'name it '}" in caplog.text
+    with pytest.raises(InputError, match=r"^unknown parameter `stage\._shared`: names that begin with _ are for"):
+        loader(conf, "near", stage={"_shared": 3})
 
 
 def test_yaml_that_cannot_be_read_is_named_in_what_an_environment_extends_too(conf, monkeypatch):
@@ -123,10 +140,5 @@ def test_a_number_that_yaml_takes_for_another_is_refused_with_its_file(conf, wri
     (conf / "far/parameters_stage.yml").write_text(f"stage: {{epochs: {written}}}\n")
     with pytest.raises(InputError, match=rf"^conf/far/parameters_stage\.yml: .* would be read as {read}: "):
         loader(conf, "near")["parameters"]
-
-
-def test_what_lies_in_conf_local_is_said_not_to_be_read(conf, caplog):
-    (conf / "local").mkdir()
-    (conf / "local/parameters.yml").write_text("name: mine\n")
-    assert loader(conf, "near")["parameters"]["name"] == "near"
-    assert "local/parameters.yml is not read: move it to conf/<name>/" in caplog.text
+    with pytest.raises(InputError, match="--params: that is no YAML: close quotes and brackets, or put "):
+        refuse_other_numbers("'010", "--params")

@@ -6,7 +6,7 @@ from kedro.framework.startup import bootstrap_project
 
 from deephash_pipeline.cli.provenance import open_catalog
 from deephash_pipeline.project.freshness.graph import ProjectGraph
-from deephash_pipeline.provenance.manifest import Manifest, manifest_path, manifest_text, read_manifest
+from deephash_pipeline.provenance.manifest import manifest_path, manifest_text, read_manifest
 from tests.conftest import copied_project
 
 
@@ -77,7 +77,5 @@ def artefacts(made_up):
     found = {}
     for path in sorted((made_up / "data").rglob("*.provenance.json")):
         file = path.with_name(path.name.removesuffix(".provenance.json"))
-        manifest = read_manifest(file)
-        assert isinstance(manifest, Manifest)
-        found[manifest.name] = file.relative_to(made_up)
+        found[read_manifest(file).name] = file.relative_to(made_up)
     return found

@@ -26,7 +26,6 @@ time.sleep(600)
 def other(tmp_path):
     """A process that has the lock."""
     process = subprocess.Popen([sys.executable, "-c", TAKES_IT, str(tmp_path)], stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
     assert process.stdout.readline() == "taken\n"
     return process
 

@@ -34,7 +34,6 @@ def saved(path):
 def test_a_manifest_says_what_the_file_is_and_what_it_was_made_from(tmp_path):
     path = saved(tmp_path / "metrics.json")
     manifest = read_manifest(path)
-    assert manifest is not None
     assert (manifest.name, manifest.size) == ("itq.b12.metrics", path.stat().st_size)
     assert manifest.digest == file_digest(path)
     assert manifest.origin == ORIGIN

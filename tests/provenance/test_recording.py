@@ -11,7 +11,7 @@ from kedro.io import DataCatalog, MemoryDataset
 from kedro.pipeline import Node, Pipeline
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.project.datasets import CheckpointsDataset
+from deephash_pipeline.project.datasets import CheckpointsDataset, ImageSourceDataset, PlaceDataset
 from deephash_pipeline.project.freshness import POLICY, Provenance, nodes_to_run
 from deephash_pipeline.project.runners import ParallelRunner, SequentialRunner
 from deephash_pipeline.provenance.manifest import manifest_path, read_manifest
@@ -68,16 +68,12 @@ def folder(tmp_path, made_up):
 def test_every_output_has_a_manifest_with_inputs_and_parameters(folder):
     run(folder, SequentialRunner())
     manifest = read_manifest(folder / "result.json")
-    assert manifest is not None
     assert (manifest.name, manifest.origin.node) == ("result", "add_one")
     assert manifest.origin.inputs.keys() == {"scaled"}
     final = read_manifest(folder / "total.json")
-    assert final is not None
     assert final.origin.inputs["result"] == manifest.digest
-    assert final.origin.parameters == {
-        "factor": 3,
-        "start": read_manifest(folder / "other.json").origin.inputs["start"],
-    }
+    start = read_manifest(folder / "other.json").origin.inputs["start"]
+    assert final.origin.parameters == {"factor": 3, "start": start}
 
 
 def test_what_is_made_twice_in_a_run_is_recorded_with_what_it_was_made_from_the_second_time(folder):
@@ -127,11 +123,21 @@ def test_what_an_automatic_precision_was_is_recorded_with_all_that_is_made_from_
     processor_of("float32")
     for name in ("result", "total"):
         manifest = read_manifest(folder / f"{name}.json")
-        assert manifest is not None
         known = {key: value for key, value in manifest.origin.parameters.items() if key != "start"}
         assert known == {"stage.training.epochs": 2, "stage.training.precision": "bfloat16"}
     assert nodes_to_run(TRAINING, a_catalog_of_trainings(folder, "auto")) == []
     assert nodes_to_run(TRAINING, a_catalog_of_trainings(folder, "float32")) == ["train", "measure"]
+
+
+def test_what_a_node_keeps_by_itself_is_told_the_code_and_the_raw_images(folder):
+    catalog, told = a_catalog(folder), []
+    catalog["place"] = PlaceDataset(str(folder / "kept"))
+    tell = Node(lambda _, place: told.append(place.provenance) or {}, ["raw_images", "place"], "result", name="tell")
+    for size in (8, 8, 9):
+        catalog["raw_images"] = ImageSourceDataset(str(folder), {"kind": "digits", "image_size": size})
+        run(folder, SequentialRunner(), pipeline=Pipeline([tell]), catalog=catalog)
+    assert told[0] == told[1]
+    assert [name for name in told[0] if told[0][name] != told[2][name]] == ["raw_images"]
 
 
 def test_forced_a_training_begins_anew_and_interrupted_it_goes_on_without_force(folder, monkeypatch):

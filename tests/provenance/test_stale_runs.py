@@ -256,7 +256,6 @@ def test_a_copy_elsewhere_is_as_good(project, tmp_path, monkeypatch):
 def test_every_artefact_names_the_raw_images_and_the_seed_that_it_comes_from(project, artefacts):
     for name, path in artefacts.items():
         manifest = read_manifest(project / path)
-        assert manifest is not None
         assert "raw_images" in manifest.origin.parameters, name
         if name.endswith(".metrics"):
             assert "training_labels" in manifest.origin.inputs

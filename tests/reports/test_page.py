@@ -88,6 +88,7 @@ def test_other_protocols_stand_below_in_tables_of_their_own(render, metrics, dis
     text = " ".join(" ".join(PageReader(render(by_protocol=others)).text).split())
     assert "By other protocols" in text
     assert "1,000 queries; the database is other images of classes that no training has seen: 5,000 images." in text
+    assert "From the environment cifar10_unseen, with its parameters." in text
     assert "0.1234" in text
     assert "By other protocols" not in render()
 

@@ -121,5 +121,4 @@ def first_set_to(value):
 def test_what_is_no_codes_and_labels_is_refused_in_one_line(arrays, message):
     with pytest.raises(InputError) as error:
         count_distances(*labelled_codes(**arrays))
-    assert message in str(error.value)
-    assert "\n" not in str(error.value)
+    assert message in str(error.value) and "\n" not in str(error.value)

@@ -193,8 +193,7 @@ def zeros(items, width=1):
 def test_bad_input_is_one_line_and_changes_nothing(index, call, message):
     with pytest.raises(InputError) as error:
         call(index)
-    assert message in str(error.value)
-    assert "\n" not in str(error.value)
+    assert message in str(error.value) and "\n" not in str(error.value)
     assert list(index) == [1, 2, 3]
 
 

@@ -11,14 +11,13 @@ import pytest
 from pydantic import ValidationError
 
 from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.working_place import CODE, FORCED, WorkingPlace
 from deephash_pipeline.deephash import FineTuningParameters, LabelledImages, PreTrainedWeights
 from deephash_pipeline.deephash.fine_tune import build_network
 from deephash_pipeline.losses import LOSS_PARAMETERS
 from deephash_pipeline.pipelines.tuning.nodes import search_parameters
 from deephash_pipeline.retrieval.protocols import PROTOCOLS
 from deephash_pipeline.training import TrainingInterrupted
-from deephash_pipeline.training.resuming.checkpoint import CODE, FORCED
-from deephash_pipeline.training.resuming.study_file import StudyFile
 from deephash_pipeline.tuning import study
 from deephash_pipeline.tuning.space import SCORE, Bounds, TuningParameters, search_space, with_values
 from deephash_pipeline.tuning.study import best_trials, search, tuned_parameters
@@ -45,7 +44,7 @@ def without_seconds(trials):
 
 @pytest.fixture(scope="module")
 def searched(tmp_path_factory):
-    storage = StudyFile(tmp_path_factory.mktemp("searched") / "study.db")
+    storage = WorkingPlace(tmp_path_factory.mktemp("searched") / "study.db")
     return storage, search(job(), storage)
 
 
@@ -150,9 +149,9 @@ def test_a_search_that_was_killed_between_any_two_trials_ends_as_it_would_have(s
     with monkeypatch.context() as patch:
         patch.setattr(optuna.Study, "add_trial", add_until_killed)
         with pytest.raises(Killed):
-            search(job(), StudyFile(tmp_path / "study.db"))
+            search(job(), WorkingPlace(tmp_path / "study.db"))
     pd.testing.assert_frame_equal(
-        without_seconds(search(job(), StudyFile(tmp_path / "study.db"))), without_seconds(searched[1])
+        without_seconds(search(job(), WorkingPlace(tmp_path / "study.db"))), without_seconds(searched[1])
     )
 
 
@@ -165,7 +164,7 @@ def test_a_search_that_is_asked_to_stop_names_the_trial_that_begins_anew(tmp_pat
         patch.setattr(Watch, "__call__", ask_to_stop)
         message = "^dpsh.b12: interrupted in trial 1 of 6; the same command begins it anew$"
         with pytest.raises(TrainingInterrupted, match=message) as caught:
-            search(job(), StudyFile(tmp_path / "study.db"))
+            search(job(), WorkingPlace(tmp_path / "study.db"))
     assert caught.value.exit_code == 128 + signal.SIGTERM
     (summary,) = optuna.get_all_study_summaries(f"sqlite:///{tmp_path / 'study.db'}")
     assert summary.n_trials == 0
@@ -186,11 +185,11 @@ def test_trials_of_other_code_count_for_nothing_and_a_forced_run_makes_its_own_o
     monkeypatch.setattr(study, "run_trial", lambda *_: made.append(1) or Outcome("complete", {1: 0.5}, 0.1))
     forced = {CODE: "other", FORCED: "this run"}
     for provenance, total in ({}, 1), ({}, 1), ({CODE: "other"}, 2), (forced, 3), (forced, 3), ({CODE: "other"}, 3):
-        search(one, StudyFile(tmp_path / "study.db", provenance))
+        search(one, WorkingPlace(tmp_path / "study.db", provenance))
         assert sum(made) == total
     (tmp_path / "study.db").write_bytes(b"no database")
     with pytest.raises(InputError, match=r"study\.db: .*, or delete it to start over$"):
-        search(one, StudyFile(tmp_path / "study.db"))
+        search(one, WorkingPlace(tmp_path / "study.db"))
 
 
 def test_a_trial_after_the_median_of_earlier_ones_is_stopped_early():
@@ -252,5 +251,5 @@ def test_the_winners_are_a_configuration_of_the_group_that_methods_are_configure
 @pytest.mark.parametrize("protocol", [name for name, own in PROTOCOLS.items() if "validation" in own.database])
 def test_what_queries_search_chooses_no_parameter(protocol, tmp_path):
     with pytest.raises(InputError, match=f"tuning judges by validation images, and protocol {protocol} searches them"):
-        search_parameters(job(), protocol, StudyFile(tmp_path / "study.db"))
+        search_parameters(job(), protocol, WorkingPlace(tmp_path / "study.db"))
     assert not list(tmp_path.iterdir())

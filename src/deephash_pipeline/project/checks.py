@@ -1,7 +1,7 @@
 """What a run is refused for before it takes the lock: parameters and paths that no node would refuse in time."""
 
 import math
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from deephash_pipeline.pipeline_registry import OTHERS
 from deephash_pipeline.pipelines.grid import grid_parameters
 from deephash_pipeline.project.datasets.atomic_file import AtomicFileDataset
 from deephash_pipeline.project.freshness.graph import BENCHMARK_FILE, Catalog
-from deephash_pipeline.project.parameters import flatten
+from deephash_pipeline.project.parameters import flatten, unread_parameters
 from deephash_pipeline.retrieval.protocols import require_protocol
 
 LARGEST = 2**63
@@ -95,18 +95,6 @@ def parameters_read() -> set[str]:
     """Name the parameters that any pipeline reads, which are the same at all code lengths; not those of the grid."""
     inputs = set[str]().union(*(pipelines[name].inputs() for name in (FIELD_AT_A_GLANCE, *OTHERS)))
     return {name.removeprefix("params:") for name in inputs - grid_parameters().keys() if name.startswith("params:")}
-
-
-def unread_parameters(parameters: Mapping[str, Any], read: Collection[str], above: str = "") -> Iterator[str]:
-    """Yield the dotted names of parameters that are neither read nor part of, nor a group of, what is read."""
-    for key, value in parameters.items():
-        name = f"{above}{key}"
-        if name in read or key.startswith("_"):
-            continue
-        if isinstance(value, Mapping) and any(other.startswith(f"{name}.") for other in read):
-            yield from unread_parameters(value, read, f"{name}.")
-        else:
-            yield name
 
 
 def check_numbers(parameters: Mapping[str, Any]) -> None:

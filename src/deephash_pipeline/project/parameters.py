@@ -1,6 +1,6 @@
 """Parameters as nodes name them, and as flat names and values."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from pydantic import BaseModel
@@ -20,3 +20,15 @@ def flatten(name: str, value: Any) -> dict[str, Any]:
 def is_parameter(name: str) -> bool:
     """Say whether an input of a node is no artefact but a parameter."""
     return name == "parameters" or name.startswith("params:")
+
+
+def unread_parameters(parameters: Mapping[str, Any], read: Collection[str], above: str = "") -> Iterator[str]:
+    """Yield the dotted names of parameters or globals that are not read, nor part or group of what is."""
+    for key, value in parameters.items():
+        name = f"{above}{key}"
+        if name in read or str(key).startswith("_"):
+            continue
+        if isinstance(value, Mapping) and any(other.startswith(f"{name}.") for other in read):
+            yield from unread_parameters(value, read, f"{name}.")
+        else:
+            yield name

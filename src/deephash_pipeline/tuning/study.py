@@ -21,9 +21,8 @@ from sqlalchemy.exc import DatabaseError
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.randomness import derive_seed
+from deephash_pipeline.common.working_place import CODE, FORCED, WorkingPlace
 from deephash_pipeline.training import TrainingInterrupted
-from deephash_pipeline.training.resuming.checkpoint import CODE, FORCED
-from deephash_pipeline.training.resuming.study_file import StudyFile
 from deephash_pipeline.tuning.space import SCORE, TuningParameters, nested, rounded, search_space
 from deephash_pipeline.tuning.trial import Outcome, TrialJob, run_trial
 
@@ -33,7 +32,7 @@ STATES = {"complete": TrialState.COMPLETE, "pruned": TrialState.PRUNED, "failed"
 SECONDS = "seconds"
 
 
-def search(job: TrialJob, storage: StudyFile) -> pd.DataFrame:
+def search(job: TrialJob, storage: WorkingPlace) -> pd.DataFrame:
     """Make the trials of a method that `storage` does not hold yet.
 
     Trials of another configuration, other code, other data or another trunk that the file may hold stay there and count
@@ -69,7 +68,7 @@ def search(job: TrialJob, storage: StudyFile) -> pd.DataFrame:
     return trials_table(study.get_trials()[: tuning.trials], space)
 
 
-def _opened(storage: StudyFile, name: str) -> optuna.Study:
+def _opened(storage: WorkingPlace, name: str) -> optuna.Study:
     storage.path.parent.mkdir(parents=True, exist_ok=True)
     url = f"sqlite:///{storage.path.resolve()}"
     open_study = partial(optuna.create_study, storage=url, study_name=name, direction="maximize", load_if_exists=True)

@@ -4,6 +4,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+from dataclasses import replace
 from unittest.mock import Mock
 
 import numpy as np
@@ -13,7 +14,7 @@ from PIL import Image
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.images import batches
 from deephash_pipeline.images.decoding.decode import decode_image
-from deephash_pipeline.images.decoding.decoded_array import DIGEST_BYTES, PENDING, DecodedArray, digest
+from deephash_pipeline.images.decoding.decoded_array import DIGEST_BYTES, HEAD, PENDING, DecodedArray, digest
 from deephash_pipeline.images.decoding.image_files import ImageFiles
 
 COUNT = 50
@@ -52,14 +53,14 @@ def expected(files):
     return np.stack([decode_image(files.root / name, files.image_size, files.channels) for name in files.names])
 
 
-def decode(files):
-    working = DecodedArray(files, "training", folder_of(files))
+def decode(files, **provenance):
+    working = DecodedArray(files, "training", folder_of(files), provenance)
     assert list(working.decode()) == []
     return working
 
 
 def stored_digests(files):
-    content = (folder_of(files) / "training.digests").read_bytes()[DIGEST_BYTES:]
+    content = (folder_of(files) / "training.digests").read_bytes()[HEAD * DIGEST_BYTES :]
     return [content[start : start + DIGEST_BYTES] for start in range(0, len(content), DIGEST_BYTES)]
 
 
@@ -77,23 +78,15 @@ def test_no_image_is_an_array_too(files):
 
 def test_what_was_whole_when_the_process_was_killed_is_not_decoded_again(files, decoded_names):
     child = f"""
-        import os, signal, threading
+        import itertools, os
         from pathlib import Path
         from deephash_pipeline.images import batches
-        from deephash_pipeline.images.decoding import decoded_array
-        from deephash_pipeline.images.decoding.image_files import ImageFiles
-
-        decode_image, calls, lock = batches.decode_image, [], threading.Lock()
-
+        from deephash_pipeline.images.decoding import decoded_array, image_files
+        decode_image, calls = batches.decode_image, itertools.count(1)
         def decode_thirty(*arguments):
-            with lock:
-                calls.append(arguments)
-                if len(calls) > 30:
-                    os.kill(os.getpid(), {int(signal.SIGKILL)})
-            return decode_image(*arguments)
-
+            return decode_image(*arguments) if next(calls) <= 30 else os.kill(os.getpid(), {int(signal.SIGKILL)})
         batches.decode_image, decoded_array.ROWS_AT_ONCE = decode_thirty, 4
-        files = ImageFiles(Path({str(files.root)!r}), {files.names!r}, 8, 3)
+        files = image_files.ImageFiles(Path({str(files.root)!r}), {files.names!r}, 8, 3)
         list(decoded_array.DecodedArray(files, "training", Path({str(folder_of(files))!r})).decode())
         """
     killed = subprocess.run([sys.executable, "-c", textwrap.dedent(child)], check=False, capture_output=True)
@@ -115,30 +108,33 @@ def test_pixels_that_did_not_reach_the_disk_are_decoded_again(files, decoded_nam
     assert decoded_names == [files.names[-1]]
 
 
-@pytest.mark.parametrize("change", ["content", "time", "one file fewer", "order", "size", "channels", "truncated"])
+CHANGES = {
+    "content": lambda files: Image.new("L", (9, 9), 77).save(files.root / files.names[0]),
+    "time": lambda files: os.utime(files.root / files.names[0], ns=(1, 1)),
+    "one file fewer": lambda files: files[1:],
+    "order": lambda files: files[np.arange(COUNT)[::-1].copy()],
+    "size": lambda files: replace(files, image_size=4),
+    "channels": lambda files: replace(files, channels=1),
+    "truncated": lambda files: os.truncate(folder_of(files) / "training.npy", 1000),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
 def test_other_files_or_another_size_start_over(files, decoded_names, change, caplog):
     caplog.set_level("INFO")
     decode(files)
-    first = files.root / files.names[0]
-    match change:
-        case "content":
-            Image.new("L", (9, 9), 77).save(first)
-        case "time":
-            os.utime(first, ns=(1, 1))
-        case "one file fewer":
-            files = files[1:]
-        case "order":
-            files = files[np.arange(COUNT)[::-1].copy()]
-        case "size":
-            files = ImageFiles(files.root, files.names, 4, 3)
-        case "channels":
-            files = ImageFiles(files.root, files.names, 8, 1)
-        case "truncated":
-            os.truncate(folder_of(files) / "training.npy", 1000)
+    files = CHANGES[change](files) or files
     decoded_names.clear()
     np.testing.assert_array_equal(decode(files).whole_images(), expected(files))
     assert len(decoded_names) == len(files)
-    assert "training: the images or their size have changed, all are decoded again" in caplog.text
+    assert "training: other images, size or code, or --force: all are decoded anew" in caplog.text
+
+
+def test_other_code_or_raw_images_start_over_and_a_forced_run_once(files, decoded_names):
+    runs = ({}, 1), ({}, 1), ({"forced": "a"}, 2), ({"forced": "a"}, 2), ({"forced": ""}, 2), ({"forced": "b"}, 3)
+    for made_by, times in (*runs, ({"code": "new"}, 4), ({"code": "new", "raw_images": "new"}, 5)):
+        decode(files, **made_by)
+        assert len(decoded_names) == times * COUNT
 
 
 def test_starting_over_leaves_alone_what_was_linked_to_the_former_file(files, tmp_path):
@@ -219,10 +215,8 @@ MEMORY = """
     from deephash_pipeline.project.datasets import NumpyDataset
     from deephash_pipeline.images.decoding.image_files import ImageFiles
     from deephash_pipeline.images.decoding.decoded_array import DecodedArray
-
     def peak():
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-
     root = Path({root!r})
     names = sorted(path.name for path in root.iterdir())
     working = DecodedArray(ImageFiles(root, names, 256, 3), "training", root.parent / "decoded")

@@ -4,6 +4,8 @@ from PIL import Image
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.images.sources.registry import parse_source
 
+FOLDER = {"kind": "folder", "image_size": 8, "channels": 1}
+
 
 @pytest.mark.parametrize(
     ("parameters", "fault"),
@@ -14,14 +16,12 @@ from deephash_pipeline.images.sources.registry import parse_source
         ({"kind": "digits", "image_size": 0}, "digits.image_size: "),
         ({"kind": "folder", "image_size": 32, "channels": 2}, "folder.channels: "),
         ({"kind": "folder", "channels": 1}, "folder.image_size: Field required"),
-        ({"kind": "folder", "image_size": 8, "channels": 1, "splits": {"training": "train"}}, "training and query"),
+        (FOLDER | {"splits": {"training": "train"}}, "training and query"),
         ({"kind": "torchvision", "name": "ImageNet"}, "'CIFAR100'"),
         ({"kind": "csv", "image_size": 8, "channels": 1, "split": "train"}, "csv.split: Extra inputs"),
-        ({"kind": "folder", "image_size": 8, "channels": 1, "splits": {"all": ".", "query": "test"}}, "all alone"),
-        (
-            {"kind": "folder", "image_size": 8, "channels": 1, "labelled": False, "class_folder": "parent"},
-            "leave it out where labelled is false",
-        ),
+        (FOLDER | {"splits": {"all": ".", "query": "test"}}, "all alone"),
+        (FOLDER | {"labelled": False, "class_folder": "parent"}, "leave it out where labelled is false"),
+        (None, "source is None"),
     ],
 )
 def test_wrong_parameters_are_named_in_one_line(parameters, fault):

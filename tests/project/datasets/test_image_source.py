@@ -38,6 +38,8 @@ def test_raw_images_cannot_be_written(tmp_path):
         ImageSourceDataset(str(tmp_path), {"kind": "digits"}).save("anything")
 
 
-def test_a_wrong_source_is_refused_by_name_before_anything_is_read(tmp_path):
+def test_a_wrong_source_or_folder_is_refused_by_name_before_anything_is_read(tmp_path):
     with pytest.raises(InputError, match="size"):
         ImageSourceDataset(str(tmp_path), {"kind": "digits", "size": 8})
+    with pytest.raises(InputError, match="raw_images is 5: give the path of a folder"):
+        ImageSourceDataset(5, {"kind": "digits"})

@@ -168,8 +168,7 @@ def test_all_trainings_stop_at_a_whole_step_and_are_named_in_one_line(run, tmp_p
     with pytest.raises(TrainingInterrupted) as caught:
         run(ParallelRunner(workers=2), pipeline(first=train_first, second=train_second), catalog)
     message = str(caught.value)
-    assert message.startswith("interrupted: ")
-    assert message.endswith("; the same command goes on from there")
+    assert message.startswith("interrupted: ") and message.endswith("; the same command goes on from there")
     assert caught.value.exit_code == 128 + signal.SIGTERM
     for name in ("first.b12", "second.b12"):
         assert f"{name} in epoch" in message

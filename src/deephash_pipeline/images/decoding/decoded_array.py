@@ -1,18 +1,19 @@
 """An array of images that grows on disk while they are decoded, and stays there: no image is decoded twice.
 
-Beside the `.npy` file of a split lies a list of digests, one per image. A digest is written after its pixels, so a row
-whose pixels still have that digest is whole, whatever happened to the process or the machine; a killed run goes on
-there, and a later one finds all of it. Both files are written, not mapped: the memory stays flat, and a full disk is an
-error and not a crash.
+Beside the `.npy` file of a split lies a list of digests: what it is made by, which run was forced to make it anew, and
+one per image. That of an image is written after its pixels, so a row whose pixels still have it is whole, whatever
+happened to the process or the machine; a killed run goes on there, and a later one finds all of it. Both files are
+written, not mapped: the memory stays flat, and a full disk is an error and not a crash.
 """
 
 import hashlib
 import io
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import IO
 
 import numpy as np
@@ -20,6 +21,7 @@ from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.progress import track
+from deephash_pipeline.common.working_place import FORCED
 from deephash_pipeline.images.batches import image_batches
 from deephash_pipeline.images.decoding.image_files import ImageFiles
 
@@ -27,6 +29,8 @@ logger = logging.getLogger(__name__)
 
 DIGEST_BYTES = 16
 PENDING = bytes(DIGEST_BYTES)
+HEAD = 2
+"""Digests before those of the images."""
 ROWS_AT_ONCE = 64
 
 
@@ -42,6 +46,7 @@ class DecodedArray:
         files: files to decode.
         split: name of the split, and of its files.
         folder: folder where the arrays lie; best on the disk of the finished arrays.
+        provenance: what the run is made by; see `WorkingPlace`.
 
     Attributes:
         digests: digests of the pixels of each row; `PENDING` where the row is not decoded or its file is broken.
@@ -59,7 +64,9 @@ class DecodedArray:
         1
     """
 
-    def __init__(self, files: ImageFiles, split: str, folder: Path) -> None:
+    def __init__(
+        self, files: ImageFiles, split: str, folder: Path, provenance: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
         self._files = files
         self._split = split
         self._folder = folder
@@ -68,7 +75,8 @@ class DecodedArray:
         )
         self._header_bytes = len(_header(files.shape))
         self._row_bytes = int(np.prod(files.shape[1:]))
-        self._fingerprint = _fingerprint(files)
+        self._fingerprint = _fingerprint(files, provenance)
+        self._forced = digest(forced.encode()) if (forced := provenance.get(FORCED)) else PENDING
         self.digests = [PENDING] * len(files)
 
     def decode(self) -> Iterator[tuple[int, str]]:
@@ -96,7 +104,7 @@ class DecodedArray:
                 self.digests[row] = digest(pixels.tobytes())
                 array.seek(self._offset(row))
                 array.write(pixels.tobytes())
-                digests.seek((1 + row) * DIGEST_BYTES)
+                digests.seek((HEAD + row) * DIGEST_BYTES)
                 digests.write(self.digests[row])
             array.flush()
             digests.flush()
@@ -135,18 +143,19 @@ class DecodedArray:
         with self._array.open("xb") as array:
             array.write(_header(self._files.shape))
             array.truncate(self._offset(len(self._files)))
-        self._digests.write_bytes(self._fingerprint + b"".join(self.digests))
+        self._digests.write_bytes(self._fingerprint + self._forced + b"".join(self.digests))
 
     def _resume(self) -> bool:
         """Take up the files of a former run; return whether there are any that fit."""
         if not self._digests.is_file() or not self._array.is_file():
             return False
         recorded = self._digests.read_bytes()
-        known = recorded[DIGEST_BYTES:]
+        made_by, known = recorded[: HEAD * DIGEST_BYTES], recorded[HEAD * DIGEST_BYTES :]
         sizes = (len(known), self._array.stat().st_size)
         expected = (len(self._files) * DIGEST_BYTES, self._offset(len(self._files)))
-        if sizes != expected or not recorded.startswith(self._fingerprint):
-            logger.info("%s: the images or their size have changed, all are decoded again", self._split)
+        ours = self._fingerprint + (made_by[DIGEST_BYTES:] if self._forced == PENDING else self._forced)
+        if sizes != expected or made_by != ours:
+            logger.info("%s: other images, size or code, or --force: all are decoded anew", self._split)
             return False
         self.digests = [known[start : start + DIGEST_BYTES] for start in range(0, len(known), DIGEST_BYTES)]
         whole = len(self.digests) - self.digests.count(PENDING)
@@ -161,9 +170,10 @@ class DecodedArray:
         return self._header_bytes + row * self._row_bytes
 
 
-def _fingerprint(files: ImageFiles) -> bytes:
-    """Return what changes if a file is added, removed or replaced, or another size or mode is asked for."""
-    seen = hashlib.blake2b(f"{files.image_size} {files.channels}".encode(), digest_size=DIGEST_BYTES)
+def _fingerprint(files: ImageFiles, provenance: Mapping[str, str]) -> bytes:
+    """Return what changes if a file is added, removed or replaced, with other code, or another size or mode."""
+    made_by = sorted((name, known) for name, known in provenance.items() if name != FORCED)
+    seen = hashlib.blake2b(f"{files.image_size} {files.channels} {made_by}".encode(), digest_size=DIGEST_BYTES)
     for name in files.names:
         seen.update(f"\0{name}".encode())
         with suppress(OSError):

@@ -1,8 +1,9 @@
 """Decode the splits of a benchmark: broken images are left out and listed, images in two splits are reported."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -29,7 +30,11 @@ class BrokenImage(NamedTuple):
 
 
 def decode_splits(
-    splits: dict[str, ImageSet], class_names: Sequence[str], broken_share_limit: float, folder: Path
+    splits: dict[str, ImageSet],
+    class_names: Sequence[str],
+    broken_share_limit: float,
+    folder: Path,
+    provenance: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[dict[str, ImageSet], list[BrokenImage]]:
     """Decode every split that is still files; arrays pass as they are.
 
@@ -40,6 +45,7 @@ def decode_splits(
         class_names: names of the labels.
         broken_share_limit: the largest share of all files that may be broken.
         folder: folder where the arrays of listed files grow while they are decoded.
+        provenance: what a run is made by, as of a `WorkingPlace`: what was decoded by another is decoded again.
 
     Returns:
         The splits as arrays and memory maps, and the broken images, which are in none of them.
@@ -63,7 +69,7 @@ def decode_splits(
         if not isinstance(split.images, ImageFiles):
             decoded[name], digests[name] = split, [digest(image.tobytes()) for image in split.images]
             continue
-        working = DecodedArray(split.images, name, folder)
+        working = DecodedArray(split.images, name, folder, provenance)
         for row, reason in working.decode():
             broken.append(BrokenImage(name, split.ids[row], reason))
             if len(broken) / files > broken_share_limit:

@@ -1,5 +1,6 @@
 """Where raw images come from: a kind of source is one module, and one line in the table here."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic import ValidationError
@@ -30,6 +31,8 @@ def parse_source(parameters: dict[str, Any]) -> ImageSource:
         >>> parse_source({"kind": "folder", "image_size": 32, "channels": 3}).splits
         {'training': 'train', 'query': 'test'}
     """
+    if not isinstance(parameters, Mapping):
+        raise InputError(f"the image source is {parameters!r}: give a group with `kind`, one of {', '.join(SOURCES)}.")
     kind = str(parameters.get("kind"))
     if kind not in SOURCES:
         raise InputError(f"the image source has the kind {kind!r}: set `kind` to one of {', '.join(SOURCES)}.")

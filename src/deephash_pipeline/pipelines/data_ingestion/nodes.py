@@ -1,7 +1,6 @@
 """Raw images -> training set, validation set and queries, as arrays."""
 
 import logging
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,6 +8,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from pydantic import Field
 
+from deephash_pipeline.common.working_place import WorkingPlace
 from deephash_pipeline.deephash import Experiment
 from deephash_pipeline.images.decoding.ingestion import BrokenImage, decode_splits
 from deephash_pipeline.images.protocol_splits import split_by_protocol
@@ -31,7 +31,7 @@ class IngestionParameters(SplitParameters):
 
 
 def split_images(
-    raw_images: ImageCollection, folder: Path, parameters: IngestionParameters, protocol: str, seed: int
+    raw_images: ImageCollection, place: WorkingPlace, parameters: IngestionParameters, protocol: str, seed: int
 ) -> dict[str, Any]:
     """Split a collection into disjoint sets, as the protocol wants them, and decode them.
 
@@ -42,7 +42,7 @@ def split_images(
     """
     class_names = split_class_names(raw_images.class_names, parameters, seed)
     splits = split_by_protocol(raw_images, parameters, seed, require_protocol(protocol))
-    decoded, broken = decode_splits(splits, class_names, parameters.broken_share_limit, folder)
+    decoded, broken = decode_splits(splits, class_names, parameters.broken_share_limit, place.path, place.provenance)
     quarantined = pd.DataFrame(broken, columns=list(BrokenImage._fields))
     artefacts: dict[str, Any] = {"class_names": class_names, "quarantined_images": quarantined}
     for split, image_set in decoded.items():
@@ -51,7 +51,7 @@ def split_images(
         logger.warning(
             "%s left out, %s says which and why",
             "1 broken image is" if len(broken) == 1 else f"{len(broken)} broken images are",
-            folder.with_name("quarantined_images.csv"),
+            place.path.with_name("quarantined_images.csv"),
         )
     return artefacts
 

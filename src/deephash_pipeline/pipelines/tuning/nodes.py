@@ -3,13 +3,13 @@
 import pandas as pd
 
 from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.working_place import WorkingPlace
 from deephash_pipeline.retrieval.protocols import require_protocol
-from deephash_pipeline.training.resuming.study_file import StudyFile
 from deephash_pipeline.tuning.study import search
 from deephash_pipeline.tuning.trial import TrialJob
 
 
-def search_parameters(job: TrialJob, protocol: str, study: StudyFile) -> pd.DataFrame:
+def search_parameters(job: TrialJob, protocol: str, study: WorkingPlace) -> pd.DataFrame:
     """Make the trials of a cell's method that its study lacks; returns a row for each trial.
 
     Raises:

@@ -18,7 +18,6 @@ from deephash_pipeline.project.datasets.read_only import (
     ImageSourceDataset,
     OriginDataset,
     PlaceDataset,
-    StudyDataset,
 )
 
 __all__ = [
@@ -33,6 +32,5 @@ __all__ = [
     "NumpyDataset",
     "OriginDataset",
     "PlaceDataset",
-    "StudyDataset",
     "TensorsDataset",
 ]

@@ -9,13 +9,13 @@ from kedro.io import AbstractDataset, DatasetError
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.stores import refuse_remote
+from deephash_pipeline.common.working_place import WorkingPlace
 from deephash_pipeline.images.sources.collection import ImageCollection
 from deephash_pipeline.images.sources.registry import parse_source
 from deephash_pipeline.provenance import Origin, code_version
 from deephash_pipeline.provenance.digests import files_digest, text_digest
 from deephash_pipeline.provenance.manifest import SUFFIX, read_manifest
 from deephash_pipeline.training import CheckpointFolder
-from deephash_pipeline.training.resuming.study_file import StudyFile
 
 Content = TypeVar("Content")
 
@@ -68,24 +68,14 @@ class OriginDataset(ReadOnlyDataset[Origin | None]):
         return manifest.origin if manifest else None
 
 
-class PlaceDataset(ReadOnlyDataset[Path]):
-    """The arrays that grow while images are decoded: loading gives the path."""
+class PlaceDataset(ReadOnlyDataset[WorkingPlace]):
+    """What a node keeps by itself, such as the trials of a search: loading says where it is."""
 
     written_by = "the node that reads it"
 
-    def load(self) -> Path:
-        """Give the path; nothing need be there."""
-        return self.path
-
-
-class StudyDataset(ReadOnlyDataset[StudyFile]):
-    """The trials of a search: loading says where they are."""
-
-    written_by = "the search that reads it"
-
-    def load(self) -> StudyFile:
-        """Give the file; it need not exist."""
-        return StudyFile(self.path)
+    def load(self) -> WorkingPlace:
+        """Give the place; nothing need be there."""
+        return WorkingPlace(self.path)
 
 
 class CheckpointsDataset(ReadOnlyDataset[CheckpointFolder]):
@@ -184,6 +174,8 @@ class ImageSourceDataset(ReadOnlyDataset[ImageCollection]):
     def __init__(
         self, filepath: str, source: dict[str, Any], memory: str | None = None, metadata: dict[str, Any] | None = None
     ) -> None:
+        if not isinstance(filepath, str):
+            raise InputError(f"raw_images is {filepath!r}: give the path of a folder")
         refuse_remote(filepath, "raw images of a run")
         super().__init__(filepath, metadata)
         self._memory = Path(memory or f"data/02_intermediate/{self.path.name}/raw_images.verified")

@@ -22,6 +22,7 @@ from kedro.pipeline.node import Node
 from deephash_pipeline.common.cell import FIELD
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.progress import duration
+from deephash_pipeline.common.working_place import CODE, FORCED, WorkingPlace
 from deephash_pipeline.project.datasets.atomic_file import AtomicFileDataset
 from deephash_pipeline.project.freshness.graph import Catalog, ProjectGraph, with_those_before
 from deephash_pipeline.project.parameters import flatten
@@ -29,8 +30,6 @@ from deephash_pipeline.provenance import code_version
 from deephash_pipeline.provenance.lock import RunLock, sweep
 from deephash_pipeline.provenance.states import Kind, summarised
 from deephash_pipeline.training import CheckpointFolder
-from deephash_pipeline.training.resuming.checkpoint import CODE, FORCED
-from deephash_pipeline.training.resuming.study_file import StudyFile
 
 logger = logging.getLogger(__name__)
 
@@ -101,6 +100,9 @@ def _mending_command(run_params: Mapping[str, Any], names: Iterable[str]) -> str
     return shlex.join(["kedro", "run", *(f"--{name}={value}" for name, value in options.items() if value)])
 
 
+RAW_IMAGES = "raw_images"
+"""Dataset whose digest belongs to what is decoded of it."""
+
 REPORT = "report"
 """How the names of pages end whose readers are told of the run."""
 
@@ -149,14 +151,15 @@ class Provenance:
 
     @hook_impl
     def before_node_run(self, node: Node, catalog: Catalog, inputs: dict[str, Any]) -> dict[str, Any] | None:
-        """Tell a training, and a search, by which code it is; tell the report's readers the time, and what is stale."""
+        """Tell whoever keeps something what it is made by; tell the report's readers the time, and what is stale."""
         if not self._nodes:
             return None
         if self._graph is None or self._graph.catalog is not catalog:
             self._graph = ProjectGraph(self._nodes, catalog)
+        raw = {name: str(self._graph.state(name).digest) for name in inputs if name == RAW_IMAGES}
         for value in inputs.values():
-            if isinstance(value, CheckpointFolder | StudyFile):
-                value.provenance.update({CODE: self._graph.code(node), FORCED: self._forced})
+            if isinstance(value, CheckpointFolder | WorkingPlace):
+                value.provenance.update({CODE: self._graph.code(node), FORCED: self._forced, **raw})
         if not any(name.rpartition(".")[2] == REPORT for name in node.outputs):
             return None
         banner, written = (self._banner,) if self._banner else (), _written(time.time() - self._began)

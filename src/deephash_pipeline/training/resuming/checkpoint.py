@@ -20,6 +20,7 @@ from torch import Tensor
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.stores import replacing
+from deephash_pipeline.common.working_place import CODE, FORCED
 
 logger = logging.getLogger(__name__)
 
@@ -28,10 +29,6 @@ FORMAT = 2
 KEY = "checkpoint"
 DIGITS = 9
 NAME = f"checkpoint-{'[0-9]' * DIGITS}.safetensors"
-CODE = "code"
-"""Name in the provenance of a digest of the code that trains: what other code has left is not gone on with."""
-FORCED = "forced"
-"""Name in the provenance of the run that trains anew: what others have left is not gone on with, if it has a name."""
 
 
 @dataclass(frozen=True)
