@@ -99,17 +99,14 @@ def test_what_a_method_does_not_take_and_ranges_without_extent_are_refused():
 # What trials are judged by.
 
 
-def test_one_half_of_the_validation_images_asks_and_the_other_is_searched():
+def test_one_half_of_the_validation_images_asks_and_the_other_is_searched_and_too_few_are_refused():
     asking, found = halves(VALIDATION_SET, seed=3)
     assert np.bincount(asking.labels).tolist() == np.bincount(found.labels).tolist() == [3, 3, 3]
     rows = {image.tobytes() for part in (asking, found) for image in part.images}
     assert rows == {image.tobytes() for image in VALIDATION_SET.images}
-
-
-@pytest.mark.parametrize("count", [0, 1])
-def test_too_few_validation_images_are_refused_with_the_remedy(count):
-    with pytest.raises(InputError, match=r"data_ingestion\.validation_share"):
-        halves(LabelledImages(IMAGES[:count], LABELS[:count]), seed=0)
+    for count in (0, 1):
+        with pytest.raises(InputError, match=r"data_ingestion\.validation_share"):
+            halves(LabelledImages(IMAGES[:count], LABELS[:count]), seed=0)
 
 
 # What a search leaves.
@@ -132,9 +129,6 @@ def test_a_search_makes_as_many_trials_as_asked_for_each_of_values_of_its_own_wi
 
 @pytest.mark.parametrize("stored", [1, 3])
 def test_a_search_that_was_killed_between_any_two_trials_ends_as_it_would_have(searched, tmp_path, monkeypatch, stored):
-    class Killed(BaseException):
-        pass
-
     add_trial, left = optuna.Study.add_trial, stored
 
     def add_until_killed(study, trial):
@@ -142,17 +136,16 @@ def test_a_search_that_was_killed_between_any_two_trials_ends_as_it_would_have(s
         # Studies in memory, which draws are made in, have no name of ours.
         if study.study_name.startswith("dpsh.b12 "):
             if not left:
-                raise Killed
+                raise SystemExit
             left -= 1
         add_trial(study, trial)
 
     with monkeypatch.context() as patch:
         patch.setattr(optuna.Study, "add_trial", add_until_killed)
-        with pytest.raises(Killed):
+        with pytest.raises(SystemExit):
             search(job(), WorkingPlace(tmp_path / "study.db"))
-    pd.testing.assert_frame_equal(
-        without_seconds(search(job(), WorkingPlace(tmp_path / "study.db"))), without_seconds(searched[1])
-    )
+    found = search(job(), WorkingPlace(tmp_path / "study.db"))
+    pd.testing.assert_frame_equal(without_seconds(found), without_seconds(searched[1]))
 
 
 def test_a_search_that_is_asked_to_stop_names_the_trial_that_begins_anew(tmp_path, monkeypatch):
@@ -219,23 +212,17 @@ def test_a_trial_whose_loss_is_not_finite_has_failed_and_counts():
 
 
 def rows(method, *outcomes):
-    return pd.DataFrame(
-        [
-            {"method": method, "trial": trial, "state": state, SCORE: score, "training.learning_rate": trial / 7}
-            for trial, (state, score) in enumerate(outcomes, start=1)
-        ]
-    )
+    found = pd.DataFrame(outcomes, columns=["state", SCORE], index=range(1, len(outcomes) + 1))
+    return found.assign(method=method, trial=found.index, **{"training.learning_rate": found.index / 7})
 
 
 def test_the_best_trial_that_came_to_its_end_wins_of_equal_ones_the_first_and_without_one_there_is_no_winner(caplog):
-    trials, without = (
-        rows("dpsh", *[("complete", 0.8), ("pruned", 0.9)] + 2 * [("complete", 0.85)]),
-        "dsh: no trial came",
-    )
-    assert best_trials(pd.concat([rows("dsh", ("pruned", 0.9)), trials]))["trial"].tolist() == [3]
-    assert without in caplog.text
-    with pytest.raises(InputError, match=without):
-        best_trials(rows("dsh", ("pruned", 0.9)))
+    trials = rows("dpsh", ("complete", 0.8), ("pruned", 0.9), ("complete", 0.85), ("complete", 0.85))
+    without = rows("dsh", ("pruned", 0.9))
+    assert best_trials(pd.concat([without, trials]))["trial"].tolist() == [3]
+    assert "dsh: no trial came to its end" in caplog.text
+    with pytest.raises(InputError, match="dsh: no trial came to its end"):
+        best_trials(without)
 
 
 def test_the_winners_are_a_configuration_of_the_group_that_methods_are_configured_in():
