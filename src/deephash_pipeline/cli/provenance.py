@@ -13,7 +13,7 @@ from kedro.framework.session import KedroSession
 from kedro.pipeline import Pipeline
 from kedro.pipeline.pipeline import OutputNotUniqueError
 
-from deephash_pipeline.cli.refusals import enter_project
+from deephash_pipeline.cli.refusals import enter_project, of_option
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.project_folder import project_root
 from deephash_pipeline.project.checks import check_parameters
@@ -27,17 +27,15 @@ INDEXING = "indexing"
 ENV_HELP = "Benchmark: a folder of conf/; digits by default."
 
 
+@of_option
 def split_params(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
     """Take ``--params`` apart as Kedro does.
 
     Raises:
-        ClickException: a value would be taken for another number.
+        ClickException: a value is no YAML, or would be taken for another number.
     """
     for item in split_string(context, parameter, value) if isinstance(value, str) else ():
-        try:
-            refuse_other_numbers(item.partition("=")[2], f"--params={item}")
-        except InputError as error:
-            raise click.ClickException(str(error)) from error
+        refuse_other_numbers(item.partition("=")[2], f"--params={item}")
     return _split_params(context, parameter, value)
 
 

@@ -97,6 +97,19 @@ def refuse_empty(context: click.Context) -> None:
             raise InputError(f"--{name.replace('_', '-')} is empty: {remedy}")
 
 
+def of_option(callback: Callable[..., Any]) -> Callable[..., Any]:
+    """Let the callback of an option, which runs before its command, refuse what it is given in one line."""
+
+    @functools.wraps(callback)
+    def refusing(*arguments: Any) -> Any:
+        try:
+            return callback(*arguments)
+        except InputError as error:
+            raise click.ClickException(str(error)) from error
+
+    return refusing
+
+
 def enter_project() -> None:
     """Make the project's folder the working directory, and log as it says, from whatever folder below it.
 

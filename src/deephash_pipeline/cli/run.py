@@ -13,7 +13,7 @@ from kedro.framework.project import pipelines
 from kedro.pipeline import Pipeline
 
 from deephash_pipeline.cli.provenance import ENV_HELP, INDEXING, joined, open_catalog, split_params
-from deephash_pipeline.cli.refusals import enter_project
+from deephash_pipeline.cli.refusals import enter_project, of_option
 from deephash_pipeline.common.cell import FIELD, FIELD_AT_A_GLANCE, FULL_AT_A_GLANCE, LONG_CODES
 from deephash_pipeline.common.errors import InputError, blamed_on
 from deephash_pipeline.pipelines.grid import INDEXED
@@ -40,17 +40,15 @@ HELP = {
 }
 
 
+@of_option
 def read_options(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
     """Take options from a file, ``--config``, as Kedro does.
 
     Raises:
         ClickException: it has none.
     """
-    try:
-        with blamed_on(value, "write options of a run as YAML, below `run:`"):
-            return _config_file_callback(context, parameter, value)
-    except InputError as error:
-        raise click.ClickException(str(error)) from error
+    with blamed_on(value, "write options of a run as YAML, below `run:`"):
+        return _config_file_callback(context, parameter, value)
 
 
 CALLBACKS = {"params": split_params, "config": read_options}

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from deephash_pipeline.common.stores import is_remote, local_path, reached
 
-INDEX_FILE = "index.sqlite"
+INDEX_FILE, SEGMENTS = "index.sqlite", "segments"
+"""A file and a folder that every index has."""
 
 
 def walk(address: str | Path) -> Iterator[str]:
@@ -18,11 +19,10 @@ def walk(address: str | Path) -> Iterator[str]:
 
     Example:
         >>> from tempfile import TemporaryDirectory
+        >>> from deephash_pipeline.common.stores import write_whole
         >>> with TemporaryDirectory() as folder:
         ...     for name in ("b.png", "a/1.png", ".hidden"):
-        ...         path = Path(folder, name)
-        ...         path.parent.mkdir(exist_ok=True)
-        ...         path.touch()
+        ...         write_whole(f"{folder}/{name}", b"")
         ...     list(walk(folder))
         ['b.png', 'a/1.png']
     """
@@ -73,11 +73,10 @@ def matches(pattern: str) -> list[str]:
 
     Example:
         >>> from tempfile import TemporaryDirectory
+        >>> from deephash_pipeline.common.stores import write_whole
         >>> with TemporaryDirectory() as folder:
         ...     for name in ("b.png", "a/1.png", "a/1.txt"):
-        ...         path = Path(folder, name)
-        ...         path.parent.mkdir(exist_ok=True)
-        ...         path.touch()
+        ...         write_whole(f"{folder}/{name}", b"")
         ...     [os.path.relpath(path, folder) for path in matches(f"{folder}/**/*.png")]
         ['a/1.png', 'b.png']
     """
@@ -94,4 +93,4 @@ def matches(pattern: str) -> list[str]:
 
 def holds_index(folder: str | Path) -> bool:
     """Tell whether a folder is an index, whose pictures are its own."""
-    return all(os.path.exists(os.path.join(folder, name)) for name in (INDEX_FILE, "segments"))
+    return all(os.path.exists(os.path.join(folder, name)) for name in (INDEX_FILE, SEGMENTS))

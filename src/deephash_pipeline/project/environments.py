@@ -170,8 +170,6 @@ def refuse_other_numbers(text: str, where: str) -> None:
         Traceback (most recent call last):
         deephash_pipeline.common.errors.InputError: parameters.yml: `042` would be read as 34: write ...
     """
-    if "\n" in text and not ANOTHER_NUMBER.search(text):
-        return
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
         scalars = [event for event in yaml.parse(text, loader) if isinstance(event, yaml.ScalarEvent)]

@@ -50,13 +50,15 @@ def figure_map_by_code_length(
     given = list(metrics)
     cells = grid_cells(given, display_names)
     protocol = shared_protocol(given)
-    # Only where all of the database counts are there bounds and a chance level.
-    score, bounds = protocol.metric, _TIE_BOUNDS if protocol.k is None else ()
-    name, best = "Mean average precision", "all images of the query's class precede all others"
-    chance = f"; chance (all codes equal) is {shared_chance_level(given):.4f}"
-    if protocol.k is not None:
+    score, name, chance = protocol.metric, "Mean average precision", ""
+    bounds: tuple[str, ...] = ()
+    if protocol.k is None:
+        bounds, chance = _TIE_BOUNDS, f"; chance (all codes equal) is {shared_chance_level(given):.4f}"
+        best = "all images of the query's class precede all others"
+    else:
+        # Bounds and chance level are those of the whole database.
         name += f" of the first {protocol.k:,}"
-        best, chance = f"the first {protocol.k:,} are of the query's class, as far as there are so many", ""
+        best = f"the first {protocol.k:,} are of the query's class, as far as there are so many"
     lengths = sorted({cell_code_length(cell) for cell in cells})
     figure = curves_in_panels(
         pd.DataFrame(

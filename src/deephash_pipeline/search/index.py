@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.common.folders import INDEX_FILE
+from deephash_pipeline.common.folders import INDEX_FILE, SEGMENTS
 from deephash_pipeline.retrieval.codes import check_code_length
 from deephash_pipeline.search.answers import GivenIds
 from deephash_pipeline.search.features import FeatureType, checked_features, checked_numbers
@@ -20,7 +20,6 @@ from deephash_pipeline.search.ledger import UNFINISHED
 from deephash_pipeline.search.locking import LOCK
 from deephash_pipeline.search.searchable import Closing
 from deephash_pipeline.search.searching import ExactSearch
-from deephash_pipeline.search.segment_files import SEGMENTS
 from deephash_pipeline.search.segments import Contents
 from deephash_pipeline.search.store import MADE_BY, Store
 

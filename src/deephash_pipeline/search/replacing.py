@@ -8,11 +8,11 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.common.folders import INDEX_FILE
+from deephash_pipeline.common.folders import INDEX_FILE, SEGMENTS
 from deephash_pipeline.common.stores import flush
 from deephash_pipeline.search.ledger import UNFINISHED
 from deephash_pipeline.search.locking import LOCK, WriterLock
-from deephash_pipeline.search.segment_files import SEGMENT_NAME, SEGMENTS
+from deephash_pipeline.search.segment_files import SEGMENT_NAME
 
 HASHER = "hasher.safetensors"
 ONNX_HASHER = "hasher.onnx"

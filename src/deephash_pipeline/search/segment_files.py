@@ -23,7 +23,6 @@ from deephash_pipeline.search.ids import column_from_arrays
 from deephash_pipeline.search.parts import CodeGroups
 from deephash_pipeline.search.segments import Segment
 
-SEGMENTS = "segments"
 MAGIC = b"deephash codes 1\n"
 ALIGNMENT = 64
 DIGEST_BYTES = 16

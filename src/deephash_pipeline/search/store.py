@@ -19,11 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.common.folders import INDEX_FILE
+from deephash_pipeline.common.folders import INDEX_FILE, SEGMENTS
 from deephash_pipeline.search.features import NO_FEATURES, FeatureForm
 from deephash_pipeline.search.ledger import Ledger, SegmentEntry
 from deephash_pipeline.search.locking import WriterLock
-from deephash_pipeline.search.segment_files import SEGMENTS, delete_segments, read_segment, segments_in, stored
+from deephash_pipeline.search.segment_files import delete_segments, read_segment, segments_in, stored
 from deephash_pipeline.search.segments import Contents, Segment, joined, segment_of
 from deephash_pipeline.search.snapshots import SeenTail, Snapshot, Source, Tail, snapshot_of
 
