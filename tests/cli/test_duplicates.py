@@ -54,6 +54,7 @@ def folder(tmp_path):
     ImageEnhance.Brightness(first).enhance(1.3).save(folder / "bright.png")
     first.convert("L").save(folder / "grey.png")
     shutil.copy(folder / "a.png", folder / "again <b>.png")
+    (folder / "hard link.png").hardlink_to(folder / "a.png")
     scene(2).save(folder / "b.png")
     scene(3).save(folder / "c.png")
     (folder / "broken.png").write_bytes(b"no image")
@@ -75,7 +76,7 @@ def test_every_copy_is_in_one_group_with_what_to_keep_and_why(command, folder, t
     report = found(command, tmp_path, folder)
     [group] = report["groups"]
     everything = {path.name for path in folder.iterdir()}
-    assert names(group) == everything - {"b.png", "c.png", "broken.png", "pipe.png"}
+    assert names(group) == everything - {"b.png", "c.png", "broken.png", "pipe.png", "hard link.png"}
     kept, *others = group
     assert (kept["action"], kept["width"], kept["reason"]) == ("keep", 320, "as many pixels, most bytes")
     assert {member["action"] for member in others} == {"remove"}

@@ -8,7 +8,6 @@ picture, turned, mirrored, scaled and shifted, are those of the other.
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -178,14 +177,14 @@ def _group(found: dict[Photo, int], copies: _Copies) -> Group:
 
 
 def _photos(files: Sequence[ListedImage], reference: Sequence[ListedImage]) -> tuple[list[Photo], list[SkippedImage]]:
-    """Sizes and dates of all files, each once."""
-    photos: dict[Path, Photo] = {}
+    """Sizes and dates of all files, each once, whatever names it has: the name of a hard link frees nothing."""
+    photos: dict[tuple[int, int], Photo] = {}
     skipped = []
     for row, (image, of_reference) in enumerate([*((i, True) for i in reference), *((i, False) for i in files)]):
-        if image.path in photos:
-            continue
         try:
-            photos[image.path] = read_photo(image.id, image.path, of_reference)
+            status = image.path.stat()
+            if (file := (status.st_dev, status.st_ino)) not in photos:
+                photos[file] = read_photo(image.id, image.path, of_reference)
         except Exception as error:  # a damaged file can make Pillow's readers raise anything
             skipped.append(SkippedImage(row, image.id, " ".join(str(error).split()) or type(error).__name__))
     return list(photos.values()), skipped
