@@ -16,7 +16,8 @@ class TrainingParameters(Parameters):
 
     Attributes:
         epochs: passes over the training set; with ``plateau`` the most that are made.
-        batch_size: images per step. An incomplete last batch is left out; the next epoch has another order.
+        batch_size: images per step, two at least, which losses compare. An incomplete last batch is left out; the next
+            epoch has another order.
         learning_rate: the first one of ``plateau``, the peak of ``one_cycle``.
         head_rate_factor: the learning rate of what lies above the trunk, as a multiple of `learning_rate`.
         momentum: weight of the past in the velocity.
@@ -43,7 +44,7 @@ class TrainingParameters(Parameters):
     """
 
     epochs: PositiveInt
-    batch_size: PositiveInt
+    batch_size: int = Field(ge=2)
     learning_rate: PositiveFloat
     head_rate_factor: PositiveFloat = 1.0
     momentum: float = Field(default=0.9, ge=0, lt=1)
