@@ -29,7 +29,7 @@ WRONG = [
     ("data_ingestion.broken_share_limit", ["-1", "1.1", ".nan"]),
     ("cnn_pretraining", ["3", "[]"]),
     ("cnn_pretraining.training.epochs", ["-1", "1.5", "many", HUGE, ".inf", "null"]),
-    ("cnn_pretraining.training.batch_size", ["1", HUGE, "0.5"]),
+    ("cnn_pretraining.training.batch_size", ["0", "1", HUGE, "0.5"]),
     ("cnn_pretraining.training.chunk_size", ["0", HUGE]),
     ("cnn_pretraining.training.learning_rate", ["0", ".nan", ".inf", "-.inf", "fast"]),
     ("cnn_pretraining.training.momentum", ["1", "-1", ".nan"]),
