@@ -7,7 +7,7 @@ from pydantic import NonNegativeFloat
 from torch import Tensor
 
 from deephash_pipeline.losses.hashing_loss import code_metrics
-from deephash_pipeline.losses.labels import label_matrix
+from deephash_pipeline.losses.labels import codes_of
 from deephash_pipeline.losses.sample_codes import SampleCodesLoss
 
 
@@ -58,10 +58,12 @@ class ADSH(SampleCodesLoss):
     def loss_and_metrics(self, u: Tensor, labels: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
         """Compute the loss; see `HashingLoss.forward`."""
         own = self.codes_of_batch(u)
-        h, codes = torch.tanh(u), self.codes.to(u.dtype)
-        classes = self.has_label.shape[1]
-        similar = label_matrix(labels, classes) @ self.has_label.T
-        wanted = u.shape[1] * ((1 + self.ratio) * similar.to(u.dtype) - self.ratio)
-        costs = (h @ codes.T - wanted).square().sum() + self.gamma * (own - h).square().sum()
+        h, codes, labelled, r = torch.tanh(u), self.codes.to(u.dtype), self.has_label.to(u.dtype), self.ratio
+        # The squares of the (batch, images) products multiplied out, so that nothing of this size is made.
+        pulls = (1 + r) * codes_of(labels, labelled.T @ codes) - r * codes.sum(0)
+        costs = (h @ (codes.T @ codes) * h - 2 * u.shape[1] * pulls * h).sum()
+        same = labelled.sum(0)[labels].sum()
+        wanted = same + r**2 * (len(u) * len(codes) - same)
+        costs = costs + u.shape[1] ** 2 * wanted + self.gamma * (own - h).square().sum()
         loss = costs / (len(u) * len(codes) * u.shape[1] ** 2)
         return loss, {**code_metrics(u, h), "code_agreement": (own * u >= 0).to(u.dtype).mean()}
