@@ -72,8 +72,7 @@ def test_the_same_seed_gives_the_same_weights_bit_for_bit_and_another_seed_does_
 
 def test_each_epoch_visits_every_image_at_most_once_in_a_new_order():
     epochs = [np.concatenate(list(epoch_batches(50, parameters(), 3, epoch))) for epoch in (1, 2)]
-    for order in epochs:
-        assert len(order) == len(set(order)) == 48
+    assert all(len(order) == len(set(order)) == 48 for order in epochs)
     assert not np.array_equal(*epochs)
 
 
@@ -93,8 +92,9 @@ def test_random_skip_strides_through_one_fixed_order_by_one_to_201_images_and_wi
 
 
 def test_fewer_images_than_one_batch_and_labels_of_another_number_are_refused_with_the_remedy():
-    with pytest.raises(InputError, match=r"test: 120 training images are .* set `batch_size` to at most 120$"):
-        run(linear(), batch_size=121)
+    for size, remedy in ((120, "set `batch_size` to at most 120"), (1, "losses compare two at least")):
+        with pytest.raises(InputError, match=rf"^test: {size} training images are .*: {remedy}$"):
+            train(linear(), CrossEntropy(), labelled(*blobs(size)), parameters(batch_size=121), TrainingRun("test", 0))
     with pytest.raises(InputError, match="test: 120 inputs but 119 labels"):
         train(linear(), CrossEntropy(), labelled(blobs()[0], blobs(119)[1]), parameters(), TrainingRun("test", 0))
 

@@ -21,7 +21,8 @@ def steps_per_epoch(size: int, parameters: TrainingParameters, name: str = "") -
         3
     """
     if size < parameters.batch_size:
-        fault = f"{size} training images are fewer than one batch: set `batch_size` to at most {size}"
+        remedy = f"set `batch_size` to at most {size}" if size > 1 else "losses compare two at least"
+        fault = f"{size} training images are fewer than one batch: {remedy}"
         raise InputError(f"{name}: {fault}" if name else fault)
     return size // parameters.batch_size
 
