@@ -7,9 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from deephash_pipeline.deephash import ImageHasher
 from deephash_pipeline.search.images import ImageIndex, Watch
+from deephash_pipeline.search.images.watching import MANY_GONE
 from tests.cli.conftest import write_digits
 from tests.cli.test_search import one_line
 
@@ -143,6 +145,36 @@ def test_a_watched_file_that_cannot_be_read_is_named_once_and_read_again_when_it
         assert watch.look().added == 1
         broken.write_bytes(b"no image again")
         assert [len(watch.look().skipped) for _ in range(2)] == [1, 0] and encoded == 2 * ["broken.png"]
+
+
+def test_a_watched_folder_most_of_which_is_gone_is_said_once_and_what_is_new_is_added(folder, index):
+    first, *others = pictures(folder)
+    Image.open(first).rotate(90).save(folder / "new.png")
+    for path in others:
+        path.unlink()
+    with ImageIndex.open(index) as images:
+        watch = Watch(images, [str(folder)])
+        reports = watch.look(), watch.look()
+    assert [(report.added, report.removed) for report in reports] == [(1, 0), (0, 0)]
+    assert [[image.reason for image in report.skipped] for report in reports] == [[MANY_GONE], []]
+
+
+def test_what_is_gone_behind_a_link_is_removed_and_what_cannot_be_looked_at_is_not(command, folder, monkeypatch):
+    elsewhere, index = folder.parent / "elsewhere", folder.parent / "x.index"
+    (folder / "3").rename(elsewhere)
+    (folder / "3").symlink_to(elsewhere)
+    command("index", "build", index, *DIGITS, folder)
+    gone, hidden = pictures(elsewhere)[:2]
+    gone.unlink()
+    hidden.rename(folder.parent / "hidden.png")
+
+    def lstat(path, of=os.lstat):
+        if os.fspath(path) == str(hidden):
+            raise PermissionError
+        return of(path)
+
+    monkeypatch.setattr(os, "lstat", lstat)
+    assert ", 1 gone and removed, 59 images" in command("index", "build", index, *DIGITS, folder).output
 
 
 def test_half_are_removed(command, folder, index):

@@ -108,6 +108,28 @@ def test_the_same_is_written_in_every_form(command, folder, tmp_path):
     assert "no picture in" in command("duplicates", folder / "pipe.png").output
 
 
+def test_pages_behind_the_first_turned_tiffs_and_names_that_a_list_cannot_have(command, tmp_path):
+    for place in ("real/target", "real/photos", "photos"):
+        (tmp_path / place).mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "real" / "target")
+    folder, turned = tmp_path / "real" / "photos", Image.Exif()
+    turned[0x0112] = 6
+    for name, second in (("a", 2), ("b", 3)):
+        scene(1).save(folder / f"{name}.tif", save_all=True, append_images=[scene(second)])
+    scene(4).save(folder / "c.tif", exif=turned)
+    scene(4).transpose(Image.Transpose.ROTATE_270).save(folder / "c\nd.png")
+    scene(9).save(tmp_path / "photos" / "b.tif")
+    outputs = "--html", tmp_path / "page", "--remove-list", tmp_path / "list"
+    groups = found(command, tmp_path, tmp_path / "link" / ".." / "photos", *outputs)["groups"]
+    assert sorted(sorted(map(os.path.basename, (m["path"] for m in group))) for group in groups) == [
+        ["a.tif", "b.tif"],
+        ["c\nd.png", "c.tif"],
+    ]
+    assert {os.path.realpath(member["path"]) for group in groups for member in group} == set(map(str, folder.iterdir()))
+    assert {m["action"] for group in groups for m in group if m["path"][-3:] == "tif"} == {"keep", "look"}
+    assert (tmp_path / "list").read_text() == "" and "data-proposed checked" not in (tmp_path / "page").read_text()
+
+
 def test_against_a_reference_only_what_has_a_copy_there_is_a_copy(command, folder, tmp_path):
     reference = tmp_path / "reference"
     reference.mkdir()

@@ -24,7 +24,7 @@ def place(tmp_path_factory, command):
     np.save(place / "queries.npy", vectors[5:7])
     np.save(place / "one.npy", vectors[5])
     safetensors.numpy.save_file({"a": vectors[5:7], "b": vectors[:2]}, place / "two.safetensors")
-    (place / "ids.txt").write_text("".join(f"paper/{row}\n" for row in range(400)))
+    (place / "ids.txt").write_text("\ufeff" + "".join(f"paper/{row}\n" for row in range(400)))
     (place / "labels.txt").write_text("".join(f"topic {row % 4}\n" for row in range(400)))
     named = ("--vectors", "embeddings.npy", "--ids", "ids.txt", "--labels", "labels.txt")
     said = run(command, place, "index", "build", "papers.index", *named)

@@ -149,7 +149,13 @@ def test_a_folder_that_cannot_be_written_is_not_called_damaged(folder, code, mon
         HammingIndex.open(folder, read_only=True)
 
 
-def test_a_lock_that_cannot_be_taken_is_refused_in_a_line(folder):
+def test_a_lock_that_cannot_be_taken_is_refused_in_a_line(folder, monkeypatch):
+    with monkeypatch.context() as full, pytest.raises(InputError, match=rf"{folder} cannot be written \(No space"):
+        full.setattr(os, "pwrite", Mock(side_effect=OSError(28, "No space left on device")))
+        HammingIndex.open(folder)
+    HammingIndex.open(folder).close()
+    with pytest.raises(InputError, match=r"cannot be made \(Not a directory\)"):
+        HammingIndex.create(folder / "writer.lock" / "x", 48)
     (folder / "writer.lock").unlink()
     (folder / "writer.lock").mkdir()
     with pytest.raises(InputError, match=f"{folder} cannot be written"):

@@ -89,7 +89,7 @@ def duplicates(
         json_file: lambda: json.dumps(as_json, ensure_ascii=False, indent=1) + "\n",
         csv_file: lambda: _as_csv(rows),
         html_file: lambda: render_page(found, f"Duplicates in {', '.join(paths)}", embedded, absolute_path),
-        remove_list: lambda: "".join(f"{line}\n" for line in lines if "\n" not in line),
+        remove_list: lambda: "".join(f"{line}\n" for line in lines if not _is_broken(line)),
     }
     # All are made before the first is written.
     for file, text in [(file, content()) for file, content in contents.items() if file is not None]:
@@ -99,12 +99,16 @@ def duplicates(
         print_columns([shown, *([str(row[name]) for name in shown] for row in rows)])
     print_left_out(found.skipped)
     for line in lines if remove_list is not None else ():
-        if "\n" in line:
+        if _is_broken(line):
             click.echo(f"not in the list: {line!r}: its name has a line break", err=True)
     size = readable_bytes(sum(photo.bytes for photo in removable))
     click.echo(f"files: {found.pictures}, groups: {len(found.groups)}, copies: {len(removable)} ({size})", err=True)
     if not found.pictures:
         raise InputError(f"no picture in {', '.join(paths)} can be read: mend what is left out, or name others")
+
+
+def _is_broken(line: str) -> bool:
+    return not {"\n", "\r"}.isdisjoint(line)
 
 
 def _check_outputs(outputs: Sequence[Path], overwrite: bool) -> None:

@@ -99,7 +99,7 @@ def read_given(options: dict[str, Any]) -> tuple[Any, Sequence[ItemId] | None, l
 
 def _lines(path: Path) -> list[str]:
     try:
-        return path.read_text(encoding="utf-8").splitlines()
+        return path.read_text(encoding="utf-8-sig").removesuffix("\n").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path} cannot be read ({error}): give a text file with a line for each vector") from error
 
@@ -157,5 +157,5 @@ def found_vectors(
                 row: dict[str, Any] = {"query": query, "id": item.id, "distance": int(answers.distances[query, place])}
                 if answers.scores is not None:
                     row["cosine"] = round(1 - float(answers.scores[query, place]), 4)
-                rows.append({**row, **item.metadata})
+                rows.append({**row, **item.metadata, **row})
         return rows, expectation(index, k, recall)

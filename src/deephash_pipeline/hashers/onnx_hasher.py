@@ -21,7 +21,7 @@ IMAGES_AT_A_TIME = 256
 ERRORS_ONLY = 3
 NO_DIGEST = 32 * "-"
 """What stands in a file for its digest while that is computed."""
-MAKE_IT = "make it by `deephash-pipeline export-onnx`"
+MAKE_IT = "make it by `deephash-pipeline export-onnx HASHER -o FILE`"
 
 
 class OnnxHasher(BaseHasher):
@@ -94,7 +94,7 @@ class OnnxHasher(BaseHasher):
         except OSError as error:
             raise InputError(f"hasher {hasher} cannot be read: {error.strerror}") from error
         if digest != self.made_from:
-            raise InputError(f"the ONNX model beside {hasher} was made from another hasher: {MAKE_IT} {hasher}")
+            raise InputError(f"the ONNX model beside {hasher} was made from another hasher: {MAKE_IT}")
 
     @property
     def description(self) -> HasherDescription:

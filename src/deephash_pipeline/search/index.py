@@ -72,7 +72,10 @@ class HammingIndex(ExactSearch, Closing):
         path = Path(folder)
         if path.exists() and (not path.is_dir() or any(found.name not in LEFT_BY_CREATE for found in path.rglob("*"))):
             raise InputError(f"{path} is not empty; give a new folder, or open the index in it.")
-        (path / SEGMENTS).mkdir(parents=True, exist_ok=True)
+        try:
+            (path / SEGMENTS).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(f"{path} cannot be made ({error.strerror}); give another folder.") from error
         return cls._of(Store(path, *form))
 
     @classmethod

@@ -32,11 +32,15 @@ class WriterLock:
             writer = os.pread(self._descriptor, 20, 0).decode(errors="replace").strip()
             os.close(self._descriptor)
             raise InputError(
-                f"{folder} is being written by process {writer or 'unknown'}; open it with read_only=True, "
-                "or wait until that process is done."
+                f"{folder} is being written by process {writer or 'unknown'}: wait until that is done; "
+                "in Python, read_only=True opens it meanwhile"
             ) from None
-        os.ftruncate(self._descriptor, 0)
-        os.pwrite(self._descriptor, str(os.getpid()).encode(), 0)
+        try:
+            os.ftruncate(self._descriptor, 0)
+            os.pwrite(self._descriptor, str(os.getpid()).encode(), 0)
+        except OSError as error:
+            os.close(self._descriptor)
+            raise InputError(f"{folder} cannot be written ({error.strerror}).") from error
 
     def release(self) -> None:
         """Give the right back."""

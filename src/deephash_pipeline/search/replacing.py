@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -84,7 +85,8 @@ def refuse_exchanged(path: Path) -> None:
         if place.exists() or not former.is_dir():
             return
         time.sleep(SECONDS_BETWEEN_LOOKS)
-    raise InputError(f"{path} was being replaced when that was broken off: `mv {former} {place}` brings it back")
+    command = shlex.join(["mv", str(former), str(place)])
+    raise InputError(f"{path} was being replaced when that was broken off: `{command}` brings it back")
 
 
 def own_files(folder: Path) -> Iterator[Path]:

@@ -76,5 +76,5 @@ def unknown(label: str, known: Sequence[str]) -> InputError:
         >>> str(unknown("cta", ["cat", "dog"]))
         'no image has the label `cta`: do you mean `cat`?'
     """
-    near = difflib.get_close_matches(label, known, n=1, cutoff=0.0)
+    near = difflib.get_close_matches(label, [name for name in known if name != label], n=1, cutoff=0.0)
     return InputError(f"no image has the label `{label}`: " + (f"do you mean `{near[0]}`?" if near else "none has any"))

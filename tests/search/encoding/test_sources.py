@@ -29,8 +29,10 @@ def test_blocks_of_a_folder_and_of_a_glob_are_the_names_in_order_so_many_at_a_ti
     assert [entry.name for block in blocks for entry in block.entries] == sorted(pictures)
 
 
-def test_images_of_a_folder_have_the_librarys_codes_and_broken_ones_are_listed(folder, hasher, code_of):
-    codes, labels, broken = encoded(Source(str(folder)), hasher)
+@pytest.mark.parametrize("name", ["folder", "some.tar", "some.txt"])
+def test_images_of_a_folder_have_the_librarys_codes_and_broken_ones_are_listed(name, folder, hasher, code_of, tmp_path):
+    (tmp_path / name).symlink_to(folder)
+    codes, labels, broken = encoded(Source(str(tmp_path / name)), hasher)
     assert codes == code_of
     assert broken == BROKEN
     assert labels["2/02.png"] == "2"

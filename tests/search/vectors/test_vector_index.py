@@ -67,6 +67,8 @@ def test_a_number_of_answers_between_two_that_were_measured_takes_the_worse():
     measured = MeasuredRecall(target=0.9, queries=9, items=99, of={100: {1: 0.7, 2: 0.92}, 10: {2: 0.8, 10: 0.95}})
     assert [measured.expected(k).oversampling for k in (1, 10, 50, 100, 500)] == [10, 10, 10, 2, 2]
     assert measured.expected(50).recall == 0.92
+    with pytest.raises(InputError, match="recall is -1: give a share"):
+        measured.expected(10, recall=-1)
 
 
 def test_an_index_is_added_to_removed_from_and_opened_again(folder, vectors):

@@ -1,7 +1,6 @@
 """An image of any mode -> the colours that a browser shows, 8 bits and alpha."""
 
 import re
-import struct
 from contextlib import suppress
 from functools import lru_cache
 from io import BytesIO
@@ -13,7 +12,6 @@ from PIL import ExifTags, Image, ImageCms, ImageFile, ImageOps
 # Space of a colour profile -> mode of what it is applied to.
 PROFILED = {"GRAY": "L", "RGB": "RGB", "CMYK": "CMYK"}
 UNREADABLE_PROFILE = (OSError, ValueError, KeyError, ImageCms.PyCMSError)
-UNREADABLE_EXIF = (SyntaxError, ValueError, struct.error)
 
 
 def as_shown(image: Image.Image) -> Image.Image:
@@ -31,8 +29,8 @@ def as_shown(image: Image.Image) -> Image.Image:
     stored = str(image.tile[0].args) if isinstance(image, ImageFile.ImageFile) and image.tile else ""
     # First, so that what is wrong with pixels is not taken for damage of EXIF.
     image.load()
-    # Without EXIF that can be read the image is whole.
-    with suppress(*UNREADABLE_EXIF):
+    # Without EXIF that can be read, or written again, the image is whole.
+    with suppress(Exception):
         ImageOps.exif_transpose(image, in_place=True)
     # Pillow keeps the 16 bits of a PGM file in 32.
     sixteen = image.mode.startswith("I;16") or (image.mode == "I" and image.format == "PPM")

@@ -27,6 +27,7 @@ class Photo(NamedTuple):
         bytes: size of the file.
         modified: time of its last change, in seconds since 1970.
         reference: True if it is of the reference, which is never to be removed.
+        pages: pictures in the file, of a TIFF or an animation; the first is compared.
 
     Example:
         >>> Photo("a.jpg", Path("/photos/a.jpg"), 640, 480, 51_200, 1.6e9).pixels
@@ -40,6 +41,7 @@ class Photo(NamedTuple):
     bytes: int
     modified: float
     reference: bool = False
+    pages: int = 1
 
     @property
     def pixels(self) -> int:
@@ -91,12 +93,15 @@ def read_photo(name: str, path: Path, reference: bool = False) -> Photo:
     with Image.open(path, formats=FORMATS) as image:
         width, height = image.size
         try:
-            sideways = image.getexif().get(ExifTags.Base.Orientation) in SIDEWAYS
+            # Pillow gives the size of a TIFF as it is shown.
+            sideways = image.format != "TIFF" and image.getexif().get(ExifTags.Base.Orientation) in SIDEWAYS
         except Exception:  # without EXIF that can be read it is as it is
             sideways = False
+        # What follows the first picture of an MPO, a JPEG of cameras, belongs to it: a depth or a preview.
+        pages = 1 if image.format == "MPO" else getattr(image, "n_frames", 1)
     if sideways:
         width, height = height, width
-    return Photo(name, path, width, height, status.st_size, status.st_mtime, reference)
+    return Photo(name, path, width, height, status.st_size, status.st_mtime, reference, pages)
 
 
 def best_first(photos: Sequence[Photo]) -> tuple[list[Photo], str]:

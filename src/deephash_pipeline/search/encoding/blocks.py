@@ -115,9 +115,9 @@ def _of_parquet(block: Block, source: Source) -> Iterator[NamedImage]:
                 number = next(rows)
                 image = row[source.image_column]
                 content = image.get("bytes") if isinstance(image, dict) else image
-                label = row.get("label")
+                name, label = row.get("id"), row.get("label")
                 yield NamedImage(
-                    str(row.get("id", f"{block.shard}:{number}")),
+                    f"{block.shard}:{number}" if name is None else str(name),
                     content if isinstance(content, bytes) else b"",
                     None if label is None else str(label),
                 )

@@ -101,7 +101,7 @@ class Source:
         """The folder that names start from."""
         fixed = re.split(r"[*?\[]", self.address)[0] if self._is_glob else self.address
         is_list_or_shard = self.address.lower().endswith((".txt", ".csv", *SHARDS))
-        if fixed == self.address and not is_list_or_shard and (is_folder(fixed) or not exists(fixed)):
+        if fixed == self.address and (is_folder(fixed) or not (is_list_or_shard or exists(fixed))):
             return fixed
         return fixed.rpartition("/")[0] or ("/" if fixed.startswith("/") else ".")
 
@@ -129,7 +129,7 @@ class Source:
         return blocks
 
     def _unstamped(self, images_per_block: int) -> Iterator[Block]:
-        if self.address.lower().endswith((".txt", ".csv")):
+        if self.address.lower().endswith((".txt", ".csv")) and not is_folder(self.address):
             yield from _of_entries(_listed(self.address), images_per_block)
             return
         names = list(only_images(self._names(), self._is_one))

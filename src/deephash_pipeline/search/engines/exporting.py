@@ -66,6 +66,9 @@ def export_index(
             f"{target.place} has codes of {target.about.code_length} bits and vectors of {target.about.width} numbers, "
             f"the index of {form.code_length} and {form.width}, or ids are of another kind: give another name."
         )
+    else:
+        # Until the last row is written it is not to be searched.
+        target.describe(replace(target.about, items=None))
     positions, digests = target.stored()
     there = dict(zip(positions.tolist(), digests.tolist(), strict=True))
     kept = written = 0

@@ -1,7 +1,7 @@
 """What of listed files is new to an index, has changed, was renamed, or is gone."""
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -107,13 +107,37 @@ def _copies(index: HammingIndex, images: Sequence[ListedImage]) -> list[tuple[Li
 
 def gone(index: HammingIndex) -> dict[str, str]:
     """Items whose files are not there any more: path by id, in the order of the ids."""
-    missing = {path for path in _values(index, "path") if os.path.isabs(path) and not os.path.lexists(path)}
+    missing = {path for path in _values(index, "path") if os.path.isabs(path) and _is_missing(path)}
     return {name: path for path, name in sorted(_ids_by(index, "path", missing).items(), key=lambda pair: pair[1])}
 
 
-def items_below(index: HammingIndex, folders: Sequence[str]) -> int:
+def _is_missing(path: str) -> bool:
+    """Whether there is no such file; one in a folder that cannot be read may be there."""
+    try:
+        os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def items_below(index: HammingIndex, folders: Sequence[Path]) -> int:
     """Count the items whose files are in some folders, or were."""
-    return sum(is_below(item["path"], folders) for item in index.metadata(list(index)) if item.get("path"))
+    ids = list(index)
+    paths = {str(name): item["path"] for name, item in zip(ids, index.metadata(ids), strict=True) if item.get("path")}
+    return len(ids_below(paths, folders))
+
+
+def ids_below(paths: Mapping[str, str], folders: Sequence[Path]) -> set[str]:
+    """Ids, of those whose paths are given, of files in some folders, or in what links there lead to.
+
+    Example:
+        >>> sorted(ids_below({"photos/nas/1.png": "/nas/1.png", "2.png": "/2.png"}, [Path("photos")]))
+        ['photos/nas/1.png']
+    """
+    places, names = ([as_text(folder) for folder in folders] for as_text in (os.path.realpath, os.path.abspath))
+    return {name for name, path in paths.items() if is_below(path, places) or is_below(os.path.abspath(name), names)}
 
 
 def is_below(path: str, folders: Sequence[str]) -> bool:

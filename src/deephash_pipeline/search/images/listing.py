@@ -136,4 +136,8 @@ def _images_of_csv(csv: Path) -> Iterator[ListedImage]:
 
 def _listed(path: str) -> ListedImage:
     label = os.path.basename(os.path.dirname(os.path.abspath(path)))
-    return ListedImage(os.path.normpath(path), Path(os.path.realpath(path)), label or None)
+    name, place = os.path.normpath(path), os.path.realpath(path)
+    # ``link/..`` is the folder above the one that the link leads to, which no shorter name says.
+    if os.pardir in path.split(os.sep) and os.path.realpath(name) != place:
+        name = path
+    return ListedImage(name, Path(place), label or None)

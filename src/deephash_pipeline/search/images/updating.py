@@ -1,6 +1,5 @@
 """A folder that has changed -> the index of its pictures, brought to the same state."""
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +11,7 @@ from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.progress import count_steps
 from deephash_pipeline.hashers.base import EncodedPixels
 from deephash_pipeline.images.batches import SkippedImage
-from deephash_pipeline.search.images.changes import Changes, compared, gone, is_below, items_below, with_digest
+from deephash_pipeline.search.images.changes import Changes, compared, gone, ids_below, items_below, with_digest
 from deephash_pipeline.search.images.listing import ListedImage
 
 if TYPE_CHECKING:
@@ -48,6 +47,10 @@ class AddedImages:
     unreadable: list[ListedImage] = field(default_factory=list)
     renamed: int = 0
     removed: int = 0
+
+
+class ManyFilesGoneError(InputError):
+    """More than half of the items of some folders have no file any more, as if a disk were not mounted."""
 
 
 def carry_out(images: "ImageIndex", changes: Changes) -> AddedImages:
@@ -110,17 +113,16 @@ def bring_up_to_date(
         verify: True to read every file, also those whose size and time of change are those in the index.
 
     Raises:
-        InputError: more than half of the items would go, and ``few`` is asked for; nothing is changed then.
+        ManyFilesGoneError: more than half of the items would go, and ``few`` is asked for; nothing is changed then.
     """
     index = images._own()
     changes = compared(index, listed, verify)
-    places = [os.path.realpath(folder) for folder in folders]
     stored = {image.id for image in (*changes.to_encode, *(copy for copy, _ in changes.copies))}
     without_file = {name: path for name, path in gone(index).items() if name not in stored}
     renamed = {source for _, source in changes.copies} & without_file.keys()
-    lost = {name for name, path in without_file.items() if is_below(path, places)} - renamed
-    if missing == "few" and lost and 2 * len(lost) > (count := items_below(index, places)):
-        raise InputError(
+    lost = ids_below(without_file, folders) - renamed
+    if missing == "few" and lost and 2 * len(lost) > (count := items_below(index, folders)):
+        raise ManyFilesGoneError(
             f"{len(lost)} of {count} files are gone, such as {min(lost)}: mount their disk; or --remove-missing "
             "removes them from the index, --keep-missing keeps them"
         )

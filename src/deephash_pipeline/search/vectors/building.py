@@ -20,7 +20,7 @@ from deephash_pipeline.search.ids import checked_ids
 from deephash_pipeline.search.index import HammingIndex
 from deephash_pipeline.search.replacing import HASH_FUNCTION, replacing_index
 from deephash_pipeline.search.texts import label_names
-from deephash_pipeline.search.vectors.recall import NEIGHBOURS, ExactNeighbours, measured_recall
+from deephash_pipeline.search.vectors.recall import NEIGHBOURS, ExactNeighbours, check_recall, measured_recall
 from deephash_pipeline.search.vectors.sources import VectorSource
 from deephash_pipeline.search.vectors.stored import Description, save_hash_function
 
@@ -61,8 +61,7 @@ class BuildSettings:
         require_hash_function(self.method)
         if self.rescore not in get_args(Rescore):
             raise InputError(f"rescore is {self.rescore!r}: choose one of {', '.join(get_args(Rescore))}")
-        if not isinstance(self.recall, float | int) or not 0 < self.recall <= 1:
-            raise InputError(f"recall is {self.recall!r}: give a share above 0, at most 1, such as 0.99")
+        check_recall(self.recall)
 
 
 def build_index(

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.search.index import HammingIndex
 from deephash_pipeline.search.reranking import ByFeatures
 
@@ -27,6 +28,16 @@ class Expected(NamedTuple):
 
     oversampling: int
     recall: float | None
+
+
+def check_recall(recall: object) -> None:
+    """Refuse what is no share with an InputError.
+
+    Example:
+        >>> check_recall(0.9)
+    """
+    if not isinstance(recall, float | int) or not 0 < recall <= 1:
+        raise InputError(f"recall is {recall!r}: give a share above 0, at most 1, such as 0.99")
 
 
 class MeasuredRecall(BaseModel):
@@ -55,7 +66,11 @@ class MeasuredRecall(BaseModel):
         """The least oversampling with which k answers have a recall; the largest measured one where none has.
 
         Numbers of answers between two that were measured take the worse of both.
+
+        Raises:
+            InputError: see `check_recall`.
         """
+        check_recall(self.target if recall is None else recall)
         counts = sorted(self.of)
         below = [count for count in counts if count <= k] or counts[:1]
         above = [count for count in counts if count >= k] or counts[-1:]
