@@ -243,6 +243,8 @@ def test_requests_are_counted_timed_and_logged(client, caplog):
         client.get("/v1/items/nobody")
     numbers = client.get("/metrics").text
     assert 'deephash_requests_total{method="POST",route="/v1/search",status="200"} 1.0' in numbers
+    client.request("INVENTED", "/")
+    assert "INVENTED" not in client.get("/metrics").text
     assert 'route="/v1/items/{item_id:path}",status="404"} 1.0' in numbers
     assert 'deephash_images{index="photos"} 60.0' in numbers
     assert 'deephash_encoded_images_total{index="photos"} 1.0' in numbers
