@@ -116,6 +116,8 @@ def test_pages_behind_the_first_turned_tiffs_and_names_that_a_list_cannot_have(c
     turned[0x0112] = 6
     for name, second in (("a", 2), ("b", 3)):
         scene(1).save(folder / f"{name}.tif", save_all=True, append_images=[scene(second)])
+    # Of its second page the directory is cut off.
+    os.truncate(folder / "b.tif", os.path.getsize(folder / "b.tif") - 57_700)
     scene(4).save(folder / "c.tif", exif=turned)
     scene(4).transpose(Image.Transpose.ROTATE_270).save(folder / "c\nd.png")
     scene(9).save(tmp_path / "photos" / "b.tif")

@@ -20,7 +20,13 @@ from deephash_pipeline.search import HammingIndex
 from deephash_pipeline.search.duplicates.finding import find_duplicates
 from deephash_pipeline.search.duplicates.groups import Member
 from deephash_pipeline.search.duplicates.levels import Level
-from deephash_pipeline.search.duplicates.page import absolute_path, embedded, readable_bytes, render_page
+from deephash_pipeline.search.duplicates.page import (
+    absolute_path,
+    embedded,
+    has_line_break,
+    readable_bytes,
+    render_page,
+)
 from deephash_pipeline.search.images import ImageIndex, list_images
 
 FILE = click.Path(path_type=Path, dir_okay=False)
@@ -89,7 +95,7 @@ def duplicates(
         json_file: lambda: json.dumps(as_json, ensure_ascii=False, indent=1) + "\n",
         csv_file: lambda: _as_csv(rows),
         html_file: lambda: render_page(found, f"Duplicates in {', '.join(paths)}", embedded, absolute_path),
-        remove_list: lambda: "".join(f"{line}\n" for line in lines if not _is_broken(line)),
+        remove_list: lambda: "".join(f"{line}\n" for line in lines if not has_line_break(line)),
     }
     # All are made before the first is written.
     for file, text in [(file, content()) for file, content in contents.items() if file is not None]:
@@ -99,16 +105,12 @@ def duplicates(
         print_columns([shown, *([str(row[name]) for name in shown] for row in rows)])
     print_left_out(found.skipped)
     for line in lines if remove_list is not None else ():
-        if _is_broken(line):
+        if has_line_break(line):
             click.echo(f"not in the list: {line!r}: its name has a line break", err=True)
     size = readable_bytes(sum(photo.bytes for photo in removable))
     click.echo(f"files: {found.pictures}, groups: {len(found.groups)}, copies: {len(removable)} ({size})", err=True)
     if not found.pictures:
         raise InputError(f"no picture in {', '.join(paths)} can be read: mend what is left out, or name others")
-
-
-def _is_broken(line: str) -> bool:
-    return not {"\n", "\r"}.isdisjoint(line)
 
 
 def _check_outputs(outputs: Sequence[Path], overwrite: bool) -> None:

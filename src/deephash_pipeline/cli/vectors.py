@@ -157,5 +157,6 @@ def found_vectors(
                 row: dict[str, Any] = {"query": query, "id": item.id, "distance": int(answers.distances[query, place])}
                 if answers.scores is not None:
                     row["cosine"] = round(1 - float(answers.scores[query, place]), 4)
+                # First, and not hidden by metadata of the same names.
                 rows.append({**row, **item.metadata, **row})
         return rows, expectation(index, k, recall)

@@ -47,7 +47,7 @@ class ADSH(SampleCodesLoss):
     def solved(self, codes: Tensor, u: Tensor) -> Tensor:
         """Solve for V bit after bit; S' H comes from the sums of H over the classes."""
         h = torch.tanh(u)
-        pulls = (1 + self.ratio) * self.has_label @ (self.has_label.T @ h) - self.ratio * h.sum(0)
+        pulls = self.has_label @ self.pulls_of_classes(h)
         linear = -2 * codes.shape[1] * pulls - 2 * self.gamma * h
         gram = h.T @ h
         for k in range(codes.shape[1]):
@@ -55,15 +55,19 @@ class ADSH(SampleCodesLoss):
             codes[:, k] = torch.where(2 * codes @ gram[:, k] + linear[:, k] <= 0, 1.0, -1.0)
         return codes
 
+    def pulls_of_classes(self, rows: Tensor) -> Tensor:
+        """Sums S' X of rows X, one for each image, as an image of each class has them: (classes, code_length)."""
+        return (1 + self.ratio) * (self.has_label.to(rows.dtype).T @ rows) - self.ratio * rows.sum(0)
+
     def loss_and_metrics(self, u: Tensor, labels: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
         """Compute the loss; see `HashingLoss.forward`."""
         own = self.codes_of_batch(u)
-        h, codes, labelled, r = torch.tanh(u), self.codes.to(u.dtype), self.has_label.to(u.dtype), self.ratio
+        h, codes = torch.tanh(u), self.codes.to(u.dtype)
         # The squares of the (batch, images) products multiplied out, so that nothing of this size is made.
-        pulls = (1 + r) * codes_of(labels, labelled.T @ codes) - r * codes.sum(0)
+        pulls = codes_of(labels, self.pulls_of_classes(codes))
         costs = (h @ (codes.T @ codes) * h - 2 * u.shape[1] * pulls * h).sum()
-        same = labelled.sum(0)[labels].sum()
-        wanted = same + r**2 * (len(u) * len(codes) - same)
+        same = self.has_label.sum(0)[labels].to(u.dtype).sum()
+        wanted = same + self.ratio**2 * (len(u) * len(codes) - same)
         costs = costs + u.shape[1] ** 2 * wanted + self.gamma * (own - h).square().sum()
         loss = costs / (len(u) * len(codes) * u.shape[1] ** 2)
         return loss, {**code_metrics(u, h), "code_agreement": (own * u >= 0).to(u.dtype).mean()}

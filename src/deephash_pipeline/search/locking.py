@@ -40,7 +40,7 @@ class WriterLock:
             os.pwrite(self._descriptor, str(os.getpid()).encode(), 0)
         except OSError as error:
             os.close(self._descriptor)
-            raise InputError(f"{folder} cannot be written ({error.strerror}).") from error
+            raise InputError(f"{folder} cannot be written ({error.strerror}): make room on its disk") from error
 
     def release(self) -> None:
         """Give the right back."""

@@ -169,7 +169,7 @@ def _group(found: dict[Photo, int], copies: _Copies) -> Group:
             members.append(Member(photo, "keep", agrees, "in the reference"))
         elif equal:
             members.append(Member(photo, "remove", agrees, "equal bytes"))
-        elif max(photo.pages, best.pages) > 1:
+        elif photo.pages > 1:
             members.append(Member(photo, "look", agrees, "only the first of its pages is compared"))
         elif agrees >= copies.least:
             members.append(Member(photo, "remove", agrees, "same picture"))

@@ -98,7 +98,10 @@ def read_photo(name: str, path: Path, reference: bool = False) -> Photo:
         except Exception:  # without EXIF that can be read it is as it is
             sideways = False
         # What follows the first picture of an MPO, a JPEG of cameras, belongs to it: a depth or a preview.
-        pages = 1 if image.format == "MPO" else getattr(image, "n_frames", 1)
+        try:
+            pages = 1 if image.format == "MPO" else getattr(image, "n_frames", 1)
+        except Exception:  # there are others, which are damaged
+            pages = 2
     if sideways:
         width, height = height, width
     return Photo(name, path, width, height, status.st_size, status.st_mtime, reference, pages)

@@ -40,6 +40,7 @@ def render_page(
         title=title,
         thumbnail=thumbnail,
         name=name,
+        has_line_break=has_line_break,
         service=service,
         readable=readable_bytes,
         levels=list(Level),
@@ -49,6 +50,16 @@ def render_page(
 def absolute_path(photo: Photo) -> str:
     """The path of a file from the root, its links kept."""
     return str(Path(photo.name).absolute())
+
+
+def has_line_break(name: str) -> bool:
+    r"""Whether a list with a line for each name cannot have this one.
+
+    Example:
+        >>> has_line_break("a.png"), has_line_break("a\nb.png")
+        (False, True)
+    """
+    return not {"\n", "\r"}.isdisjoint(name)
 
 
 def embedded(photo: Photo) -> str:

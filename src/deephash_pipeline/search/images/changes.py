@@ -115,10 +115,8 @@ def _is_missing(path: str) -> bool:
     """Whether there is no such file; one in a folder that cannot be read may be there."""
     try:
         os.lstat(path)
-    except (FileNotFoundError, NotADirectoryError):
-        return True
-    except OSError:
-        return False
+    except OSError as error:
+        return isinstance(error, FileNotFoundError | NotADirectoryError)
     return False
 
 
@@ -136,7 +134,8 @@ def ids_below(paths: Mapping[str, str], folders: Sequence[Path]) -> set[str]:
         >>> sorted(ids_below({"photos/nas/1.png": "/nas/1.png", "2.png": "/2.png"}, [Path("photos")]))
         ['photos/nas/1.png']
     """
-    places, names = ([as_text(folder) for folder in folders] for as_text in (os.path.realpath, os.path.abspath))
+    places = [os.path.realpath(folder) for folder in folders]
+    names = [os.path.abspath(folder) for folder in folders]
     return {name for name, path in paths.items() if is_below(path, places) or is_below(os.path.abspath(name), names)}
 
 

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from deephash_pipeline.search.images.index import ImageIndex
 
 COPIED_AT_A_TIME = 1024
-Missing = Literal["few", "all", "none"]
-"""Of the items whose files are gone, which are removed: all if they are at most half, all, or none."""
+Missing = Literal["few", "few_or_none", "all", "none"]
+"""Of the items whose files are gone, which are removed: all, if at most half, else an error or none; all; none."""
 
 
 @dataclass
@@ -34,6 +34,7 @@ class AddedImages:
         unreadable: those of them whose content is at fault, with the stamp that they had.
         renamed: number of images whose files have got another name; those of a new name are not among the added.
         removed: number of images that are not in it any more, because their files are gone.
+        kept: number of images whose files are gone and that are still in it.
 
     Example:
         >>> AddedImages(added=3, there=1).skipped
@@ -47,10 +48,7 @@ class AddedImages:
     unreadable: list[ListedImage] = field(default_factory=list)
     renamed: int = 0
     removed: int = 0
-
-
-class ManyFilesGoneError(InputError):
-    """More than half of the items of some folders have no file any more, as if a disk were not mounted."""
+    kept: int = 0
 
 
 def carry_out(images: "ImageIndex", changes: Changes) -> AddedImages:
@@ -113,7 +111,7 @@ def bring_up_to_date(
         verify: True to read every file, also those whose size and time of change are those in the index.
 
     Raises:
-        ManyFilesGoneError: more than half of the items would go, and ``few`` is asked for; nothing is changed then.
+        InputError: more than half of the items would go, and ``few`` is asked for; nothing is changed then.
     """
     index = images._own()
     changes = compared(index, listed, verify)
@@ -121,15 +119,19 @@ def bring_up_to_date(
     without_file = {name: path for name, path in gone(index).items() if name not in stored}
     renamed = {source for _, source in changes.copies} & without_file.keys()
     lost = ids_below(without_file, folders) - renamed
-    if missing == "few" and lost and 2 * len(lost) > (count := items_below(index, folders)):
-        raise ManyFilesGoneError(
-            f"{len(lost)} of {count} files are gone, such as {min(lost)}: mount their disk; or --remove-missing "
-            "removes them from the index, --keep-missing keeps them"
-        )
+    if missing in ("few", "few_or_none") and lost and 2 * len(lost) > (count := items_below(index, folders)):
+        if missing == "few":
+            raise InputError(
+                f"{len(lost)} of {count} files are gone, such as {min(lost)}: mount their disk; or --remove-missing "
+                "removes them from the index, --keep-missing keeps them"
+            )
+        missing = "none"
     report = carry_out(images, changes)
     report.renamed = len(renamed)
     report.added -= len(renamed & {source for image, source in changes.copies if image.id not in changes.changed})
-    if missing != "none":
+    if missing == "none":
+        report.kept = len(lost)
+    else:
         report.removed = images.remove(sorted(lost))
     images.remove(sorted(renamed))
     return report

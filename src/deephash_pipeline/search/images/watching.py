@@ -8,7 +8,7 @@ from deephash_pipeline.common.stores import stamp_of
 from deephash_pipeline.images.batches import SkippedImage
 from deephash_pipeline.search.images.index import ImageIndex
 from deephash_pipeline.search.images.listing import list_images, searched_folders
-from deephash_pipeline.search.images.updating import AddedImages, ManyFilesGoneError, bring_up_to_date
+from deephash_pipeline.search.images.updating import AddedImages, bring_up_to_date
 
 MANY_GONE = (
     "more than half of the files are gone, and stay in the index: mount their disk, or stop the service and give "
@@ -56,11 +56,8 @@ class Watch:
         listed, unnamed = list_images(self.paths, empty=True)
         unchanged = {path for path, state in self._unreadable.items() if state == _state(path)}
         to_read = [image for image in listed if image.path not in unchanged]
-        folders = searched_folders(self.paths)
-        try:
-            report = bring_up_to_date(self.images, to_read, folders)
-        except ManyFilesGoneError:
-            report = bring_up_to_date(self.images, to_read, folders, missing="none")
+        report = bring_up_to_date(self.images, to_read, searched_folders(self.paths), missing="few_or_none")
+        if report.kept:
             report.skipped.append(SkippedImage(-1, ", ".join(self.paths), MANY_GONE))
         # What has changed while it was read is read again.
         read = {image.path for image in report.unreadable if stamp_of(image.path) == image.stamp}

@@ -104,7 +104,7 @@ class Observed:
             route = getattr(scope.get("route"), "path", "none")
             seconds = time.perf_counter() - began
             # Clients may invent methods, and each would be a series for good.
-            method = scope["method"] if scope["method"] in set(HTTPMethod) else "other"
+            method = scope["method"] if scope["method"] in HTTPMethod.__members__ else "other"
             self.metrics.requests.labels(method, route, status).inc()
             self.metrics.seconds.labels(route).observe(seconds)
             line = {"method": scope["method"], "route": route, "status": status, "seconds": round(seconds, 4)}

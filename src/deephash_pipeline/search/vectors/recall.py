@@ -70,11 +70,12 @@ class MeasuredRecall(BaseModel):
         Raises:
             InputError: see `check_recall`.
         """
-        check_recall(self.target if recall is None else recall)
+        target = self.target if recall is None else recall
+        check_recall(target)
         counts = sorted(self.of)
         below = [count for count in counts if count <= k] or counts[:1]
         above = [count for count in counts if count >= k] or counts[-1:]
-        found = [self._least(count, self.target if recall is None else recall) for count in {*below[-1:], *above[:1]}]
+        found = [self._least(count, target) for count in {*below[-1:], *above[:1]}]
         if not found:
             return Expected(max(OVERSAMPLING), None)
         return Expected(max(each.oversampling for each in found), min(each.recall or 0 for each in found))
