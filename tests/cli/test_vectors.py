@@ -124,6 +124,12 @@ def test_a_service_answers_vectors_with_ids_cosines_and_metadata(client, place):
     assert cosines == sorted(cosines, reverse=True) and cosines[0] == pytest.approx(1, abs=1e-3)
     only = client.post("/v1/search", json={"vector": vector, "k": 5, "where": {"label": {"!=": "topic 1"}}}).json()
     assert {result["label"] for result in only["results"]} <= {"topic 0", "topic 2", "topic 3"}
+    for field, asked in {
+        "radius": {"radius": 8},
+        "label": {"label": ["topic 1"], "where": {"LABEL": "topic 2"}},
+    }.items():
+        refused = client.post("/v1/search", json={"vector": vector, **asked})
+        assert refused.status_code == 400 and refused.json()["error"].startswith(f"{field}: ")
     near = client.get("/v1/search/paper%2F5", params={"k": 4}).json()
     assert [result["id"] for result in near["results"]] == [result["id"] for result in found["results"][1:]]
     assert client.get("/v1/items/paper%2F5").json()["label"] == "topic 1"

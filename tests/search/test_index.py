@@ -152,6 +152,13 @@ def zeros(items, width=1):
     return np.zeros((items, width), dtype=np.uint8)
 
 
+def test_an_item_is_read_as_often_as_it_is_named():
+    index = HammingIndex(8)
+    index.add(["a", "b"], np.array([[3], [5]], np.uint8), {"label": ["x", "y"]})
+    assert [int(item.code[0]) for item in index.items(["b", "a", "b"])] == [5, 3, 5]
+    assert index.metadata(["a", "a"]) == [{"label": "x"}] * 2
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [

@@ -1,8 +1,8 @@
 """``deephash-pipeline index``: an index of pictures or vectors, made, changed and described."""
 
 import json
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -34,11 +34,10 @@ from deephash_pipeline.search.images import (
     searched_folders,
 )
 from deephash_pipeline.search.images.changes import gone
-from deephash_pipeline.search.images.fitted import fewest, has_outgrown, hasher_of, is_shipped, refit
+from deephash_pipeline.search.images.fitted import BITS, fewest, has_outgrown, hasher_of, is_shipped, refit
 from deephash_pipeline.search.images.updating import Missing
 from deephash_pipeline.search.replacing import ONNX_HASHER, holds_vectors
 
-BITS = (64, 128, 256)
 method_option = click.option("--method", help="Hash function to fit, a name that `methods` lists.")
 
 
@@ -107,11 +106,12 @@ def build(
     if encoded is not None:
         made = encoded.hasher(device)
     else:
-        made = named_hasher(hasher, device) if hasher else hasher_of(index, bits or BITS[1], device)
+        made = named_hasher(hasher, device) if hasher else hasher_of(index, bits, device, anew)
     if own and (method or labels) and not is_shipped(made):
         raise InputError(f"{index} has a hash function already: `index refit {index}` makes another")
     replacing = anew and has_other_hasher(index, made)
-    with rebuilt(index, made) if replacing else ImageIndex.create_or_open(index, made, features=own) as images:
+    opening: Callable[..., AbstractContextManager[ImageIndex]] = rebuilt if replacing else ImageIndex.create_or_open
+    with opening(index, made, features=own) as images:
         click.echo(f"{made!r}, trained on {made.description.trained_on}", err=True)
         if encoded is not None:
             report = add_encoded(images, encoded)

@@ -51,7 +51,7 @@ def checked_metadata(
             raise InputError(f"metadata column {name!r} is {values!r}; give a list with one value for each item.")
         if len(values) != items:
             raise InputError(f"metadata column {name!r} has {len(values)} values for {items} items; give one for each.")
-        checked[name] = [_storable(name, value) for value in values]
+        checked[name] = [storable(name, value) for value in values]
     if len({name.lower() for name in checked}) < len(checked):
         raise InputError("metadata has two columns that differ in capitals alone; rename one.")
     if len(names := {name.lower() for name in (*columns, *checked)}) > MOST_COLUMNS:
@@ -86,7 +86,7 @@ def condition_of(where: Where, columns: Sequence[str], has_kind: HasKind) -> Con
         ('1 AND ("label" IN (?, ?)) AND "year" IS NOT ?', (3, 5, 2020))
     """
     parts, values = ["1"], []
-    for name, operator, value in named_conditions(where, columns, _storable, has_kind):
+    for name, operator, value in named_conditions(where, columns, storable, has_kind):
         column = quoted(name)
         if operator == IN:
             present = [each for each in value if each is not None]
@@ -159,7 +159,16 @@ def _check_kinds(name: str, values: list[Any], has_kind: HasKind) -> None:
             raise InputError(f"where compares {name!r}, which has {' and '.join(others)}, with {value!r}; give such.")
 
 
-def _storable(name: str, value: Any) -> Any:
+def storable(name: str, value: Any) -> Any:
+    """Bring a value of a column into a type that SQLite can store.
+
+    Raises:
+        InputError: there is none for it.
+
+    Example:
+        >>> storable("year", np.int16(2020))
+        2020
+    """
     if isinstance(value, np.generic):
         value = value.item()
     if value is not None and not isinstance(value, str | int | float | bytes):

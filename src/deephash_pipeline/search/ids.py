@@ -176,12 +176,13 @@ def column_from_arrays(arrays: Mapping[str, NDArray[Any]]) -> IdColumn:
     return TextIds(arrays["text_ids"], arrays["text_starts"], arrays["text_hashes"], arrays["id_order"])
 
 
-def checked_ids(ids: GivenIds, kind: str | None) -> tuple[Ids, str]:
+def checked_ids(ids: GivenIds, kind: str | None, different: bool = True) -> tuple[Ids, str]:
     """Bring ids into an array, int64 or object holding `str`, and tell their kind.
 
     Args:
         ids: integers, or strings.
         kind: the kind of id that the index has already, None for none.
+        different: False if one may be there twice.
 
     Raises:
         InputError: if ids are of neither kind or of another one than before, too large, or two are equal.
@@ -195,7 +196,8 @@ def checked_ids(ids: GivenIds, kind: str | None) -> tuple[Ids, str]:
         checked, found = _from_values(list(values), kind)
     if kind is not None and found != kind and len(checked):
         raise InputError(f"ids are {_plural(found)}, but this index has {_plural(kind)}; give ids of that kind.")
-    _check_different(checked)
+    if different:
+        _check_different(checked)
     return checked, found if len(checked) else (kind or found)
 
 

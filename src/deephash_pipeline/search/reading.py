@@ -196,7 +196,7 @@ class ReadableIndex:
         """The row of each id, MISSING for one that is not there, and the snapshot they are rows of."""
         with self._store.lock:
             snapshot = self._store.current() if snapshot is None else snapshot
-            checked, _ = checked_ids(ids, self._store.kind)
+            checked, _ = checked_ids(ids, self._store.kind, different=False)
             return snapshot, snapshot.find(checked)
 
     def _known_rows(self, ids: GivenIds, snapshot: Snapshot | None = None) -> tuple[Snapshot, NDArray[np.int64]]:

@@ -45,6 +45,10 @@ class Searchable(Protocol):
     def columns(self) -> list[str]:
         """Names of the columns of metadata."""
 
+    @property
+    def made_by(self) -> str | None:
+        """The digest of what makes its codes, see `HammingIndex.mark`; None where that is not known."""
+
     def __len__(self) -> int:
         """Number of items."""
 

@@ -1,6 +1,7 @@
 """`deephash-pipeline export`, and `search` in what it has written."""
 
 import json
+import shutil
 import socketserver
 import threading
 
@@ -21,6 +22,18 @@ def test_an_exported_index_is_searched_where_it_is(command, built, photos, postg
         assert json.loads(command("search", built, *query, "--json", "--engine", postgres_url).stdout) == here
     table = command("search", built, photo, "--engine", postgres_url, "--approximate").output
     assert "approximate: near images may be missing" in table
+
+
+def test_an_export_of_codes_of_another_hasher_is_not_searched(command, built, photos, postgres_url, tmp_path):
+    index, to = shutil.copytree(built, tmp_path / "other.index"), ("--to", "postgres", postgres_url)
+    search = ("search", index, photos / "3" / "0003.png", "--engine", postgres_url)
+    command("export", index, *to)
+    assert command(*search).exit_code == 0
+    command("index", "build", index, photos, "--hasher", "pretrained:mnist-48", "--anew")
+    refused = command(*search)
+    assert "has codes of another hasher than" in refused.output and refused.output.count("\n") == 1
+    command("export", index, *to)
+    assert command(*search).exit_code == 0
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """An export to a real server answers as the index does."""
 
+import math
 import re
 from contextlib import closing
 from pathlib import Path
@@ -83,6 +84,13 @@ def test_a_comparison_of_other_kinds_is_refused_alike(index, exported, queries, 
     for asked in (index, exported):
         with pytest.raises(InputError, match=message):
             asked.search(queries[:1], 5, where)
+
+
+@pytest.mark.parametrize("value", [math.inf, -math.inf, "a\0b", "\ud800", 2**63, b"3", [1], math.nan])
+def test_a_value_that_no_exported_item_has_is_refused_by_its_name(exported, queries, value):
+    for where in ({"year": {"<": value}}, {"label": [value]}):
+        with pytest.raises(InputError, match=r"^(where|column) .*'(year|label)'.*(give|no such)"):
+            exported.search(queries[:1], 5, where)
 
 
 def test_items_are_those_of_the_index(index, exported):

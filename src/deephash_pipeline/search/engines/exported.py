@@ -106,6 +106,11 @@ class ExportedIndex(Closing, Searchable):
         """Names of the columns of metadata."""
         return self.finished.columns
 
+    @property
+    def made_by(self) -> str | None:
+        """See `Searchable`."""
+        return self.finished.made_by
+
     def __len__(self) -> int:
         """Number of items, when the export ended."""
         return self.finished.items or 0

@@ -58,7 +58,7 @@ def export_index(
     """
     # Ids of an index without items are of no kind.
     text_ids = not index.integer_ids if len(index) else target.about is None or target.about.text_ids
-    form = About(index.code_length, text_ids, index.features if vectors else 0)
+    form = About(index.code_length, text_ids, index.features if vectors else 0, made_by=index.made_by)
     if target.about is None:
         target.create(form)
     elif any(getattr(target.about, name) != getattr(form, name) for name in ("code_length", "text_ids", "width")):

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.search import Item, ItemId
-from deephash_pipeline.search.filters import Kind
+from deephash_pipeline.search.filters import Kind, storable
 
 DIGEST_BYTES = 8
 NO_FEATURES = np.empty(0, dtype=np.float16)
@@ -73,6 +74,7 @@ class About:
         kinds: kinds of values that each column has: `numbers`, `text`.
         items: number of items; None until an export has come to its end.
         last_position: the largest of a row, -1 for none.
+        made_by: see `Searchable`; None in an export of an earlier version.
     """
 
     code_length: int
@@ -83,6 +85,7 @@ class About:
     kinds: Mapping[str, list[str]] = field(default_factory=dict)
     items: int | None = None
     last_position: int = -1
+    made_by: str | None = None
 
     def has_kind(self, column: str, kind: Kind) -> bool:
         """Whether a column has a value of a kind; an earlier version has exported without saying so."""
@@ -137,7 +140,8 @@ def plain_value(column: str, value: Any) -> Any:
     Raises:
         InputError: it is of another type than the values that rows have.
     """
-    value = value.item() if isinstance(value, np.generic) else value
-    if value is not None and (not isinstance(value, str | int | float) or value != value):
-        raise InputError(f"where has a {type(value).__name__} for {column!r}; give str, int, float, bool or None.")
+    value = storable(column, value)
+    # What no exported item can have, engines refuse each in its own way.
+    if isinstance(value, bytes) or value in (math.inf, -math.inf) or "\0" in str(value):
+        raise InputError(f"where has {value!r} for {column!r}, which no exported item has; give another value.")
     return int(value) if isinstance(value, bool) else value

@@ -27,13 +27,29 @@ USUAL = "srh"
 SHIPPED = "photographs"
 """Benchmark of the hashers for photographs that come with the package."""
 AT_A_TIME = 1024
+BITS = (64, 128, 256)
+"""Code lengths of the hashers for photographs that come with the package; usually the second."""
 
 
-def hasher_of(folder: Path, code_length: int, device: str) -> ImageHasher:
-    """Load the hasher of an index, or for a new one that which comes with the package."""
+def hasher_of(folder: Path, code_length: int | None, device: str, anew: bool = False) -> ImageHasher:
+    """Load the hasher of an index, or for a new one that which comes with the package.
+
+    Args:
+        folder: directory of the index.
+        code_length: code length in bits; None for that of the index, or the usual one.
+        device: PyTorch device of the hasher.
+        anew: True for a new index in place of one of another code length.
+
+    Raises:
+        InputError: the index has another code length.
+    """
     if (folder / HASHER).is_file():
-        return ImageHasher.load(folder / HASHER, device)
-    return ImageHasher.pretrained(f"photos-{code_length}", device)
+        own = ImageHasher.load(folder / HASHER, device)
+        if code_length in (None, own.code_length):
+            return own
+        if not anew:
+            raise InputError(f"{folder} has {own.code_length} bits: leave --bits out, or replace it by --anew")
+    return ImageHasher.pretrained(f"photos-{code_length or BITS[1]}", device)
 
 
 def is_shipped(hasher: ImageHasher) -> bool:

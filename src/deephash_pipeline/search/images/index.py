@@ -114,8 +114,7 @@ class ImageIndex(CodedItems):
         index = HammingIndex.open(path, read_only) if engine is None else engine
         try:
             opened = cls(stored_hasher(path, device, runtime), index, path)
-            if isinstance(index, HammingIndex):
-                require_maker(index, path)
+            require_maker(index, path)
             return opened
         except InputError:
             index.close()

@@ -32,7 +32,7 @@ def has_other_hasher(folder: Path, hasher: "ImageHasher") -> bool:
 
 
 @contextmanager
-def rebuilt(folder: Path, hasher: "ImageHasher") -> Iterator[ImageIndex]:
+def rebuilt(folder: Path, hasher: "ImageHasher", features: bool = False) -> Iterator[ImageIndex]:
     """Give a new index that takes the place of the one in a folder when all has gone well.
 
     It is made beside the old one, which stays as it is until then, and for good if nothing is added. Pictures that only
@@ -41,11 +41,12 @@ def rebuilt(folder: Path, hasher: "ImageHasher") -> Iterator[ImageIndex]:
     Args:
         folder: directory of the index, or a symbolic link to it.
         hasher: hasher that makes the codes of the new one.
+        features: see `ImageIndex.create`.
 
     Raises:
         InputError: the folder has files of others, another process writes the index, or nothing was added.
     """
-    with replacing_index(folder) as beside, ImageIndex.create(beside, hasher) as images:
+    with replacing_index(folder) as beside, ImageIndex.create(beside, hasher, features) as images:
         kept = _keep_pictures(folder.resolve(), images)
         yield images
         if len(images) == kept:

@@ -11,7 +11,7 @@ from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.stores import flush
 from deephash_pipeline.hashers import BaseHasher, OnnxHasher
 from deephash_pipeline.provenance import content_digest
-from deephash_pipeline.search import HammingIndex
+from deephash_pipeline.search import HammingIndex, Searchable
 from deephash_pipeline.search.replacing import HASHER, ONNX_HASHER, PICTURES
 
 if TYPE_CHECKING:
@@ -99,14 +99,20 @@ def require_same_hasher(folder: Path, hasher: "ImageHasher") -> None:
     )
 
 
-def require_maker(index: HammingIndex, folder: Path) -> None:
-    """Compare the hasher of an index with the one that made its codes; one of an earlier version learns which that is.
+def require_maker(index: Searchable, folder: Path) -> None:
+    """Compare the hasher in a folder with the one that made some codes; an index of an earlier version learns which.
 
     Raises:
         InputError: it is another.
     """
     digest, made_by = content_digest(folder / HASHER), index.made_by
-    if made_by is None and not index.read_only:
+    if not isinstance(index, HammingIndex):
+        if made_by not in (None, digest):
+            raise InputError(
+                f"{index.info()['place']} has codes of another hasher than {folder / HASHER}: run `deephash-pipeline "
+                "export` again"
+            )
+    elif made_by is None and not index.read_only:
         index.mark(digest)
     elif made_by not in (None, digest) or index.is_replaced:
         raise InputError(

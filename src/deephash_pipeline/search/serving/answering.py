@@ -32,9 +32,14 @@ def answer(
         InputError: there is no such item, or no item has a label.
     """
     began = time.perf_counter()
-    where = {**(getattr(question, "where", None) or {}), **(images.labelled(question.label) if question.label else {})}
-    if question.distinct and images.width:
-        raise InputError(f"distinct: it is for pictures, {name} has vectors")
+    where = dict(getattr(question, "where", None) or {})
+    if question.label:
+        if "label" in map(str.lower, where):
+            raise InputError("label: give it, or a condition on `label` in where, not both")
+        where |= images.labelled(question.label)
+    for field in ("distinct", "radius"):
+        if images.width and getattr(question, field) not in (None, False):
+            raise InputError(f"{field}: it is for pictures, {name} has vectors")
     ask: Callable[[int], Answers]
     for attempt in range(ATTEMPTS):
         try:
