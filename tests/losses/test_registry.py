@@ -149,7 +149,8 @@ def test_the_random_state_alone_decides_what_a_loss_draws(parameters):
 
 
 NO_BATCHES = [
-    (torch.ones(3), torch.zeros(3).long(), r"^u must be floating, \(batch, code_length >= 1\), got .* \(3,\)$"),
+    (torch.ones(3), torch.zeros(3).long(), r"^u must be floating, \(batch >= 1, code_length >= 1\), got .* \(3,\)$"),
+    (torch.ones(0, 8), torch.zeros(0).long(), r"^u must be floating.*\(0, 8\)$"),
     (torch.ones(3, 8).long(), torch.zeros(3).long(), "^u must be floating.*int64"),
     ([[1.0]], torch.zeros(1).long(), "^u must be floating.*got a list"),
     (torch.ones(3, 8), torch.zeros(4).long(), r"^labels must be \(3,\) for u of 3 samples, got shape \(4,\)$"),
@@ -180,12 +181,12 @@ def test_a_loss_that_classifies_asks_for_logits(name):
         loss((torch.ones(2, 8), torch.zeros(3, 4)), torch.tensor([0, 1]))
 
 
-@pytest.mark.parametrize("name", ["cnnh", "csq"])
+@pytest.mark.parametrize("name", ["cnnh", "csq", "greedy_hash", "dshsd"])
 @pytest.mark.parametrize("label", [-1, CLASSES])
 def test_labels_of_classes_that_a_loss_was_not_made_for_are_refused(name, label):
     loss = build_loss(LOSS_PARAMETERS[name](), 8, LABELS, 0)
     with pytest.raises(InputError, match=r"^labels lie in .*, but the loss was made for the classes 0\.\.3$"):
-        loss(torch.ones(2, 8), torch.tensor([0, label]))
+        loss(outputs_for(loss, torch.ones(2, 8)), torch.tensor([0, label]))
 
 
 @pytest.mark.parametrize(

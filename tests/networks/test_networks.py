@@ -104,6 +104,17 @@ def test_the_code_of_any_hash_layer_is_a_projection_and_a_threshold(departures):
     assert torch.equal(z @ code.projection >= code.threshold, layer(z) >= 0)
 
 
+@pytest.mark.parametrize("code_length", [1, 8])
+def test_the_code_of_a_hash_layer_stays_as_it_is_when_the_layer_is_trained_on(code_length):
+    layer = networks.HashLayer(20, code_length, networks.HashLayerParameters(), seed=0)
+    projection = layer.linear_code().projection
+    assert not projection.requires_grad and projection.is_contiguous()
+    before = projection.clone()
+    with torch.no_grad():
+        layer.weight.add_(1)
+    assert torch.equal(projection, before)
+
+
 def test_centred_and_scaled_u_has_mean_zero_and_the_deviation_asked_for():
     u = hash_layer(centring=True, scale=3.0)(torch.rand(400, 20) * 50)
     torch.testing.assert_close(u.mean(0), torch.zeros(8), atol=1e-4, rtol=0)

@@ -184,9 +184,7 @@ def _batch(
             continue
         name = str(image) if isinstance(image, str | Path) else f"image {row}"
         if errors == "raise":
-            raise InputError(
-                f"{name} cannot be decoded ({result}): mend it, leave it out, or, of many, skip it (errors='skip')."
-            ) from result
+            raise InputError(f"{name} cannot be decoded ({result}): mend it, or leave it out.") from result
         skipped.append(SkippedImage(row, name, str(result)))
     sizes = {image.shape[1:] for image in pixels}
     if len(sizes) > 1:

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.parameters import validated
-from deephash_pipeline.losses.labels import class_numbers, is_multi_hot, require_one_label
+from deephash_pipeline.losses.labels import class_numbers, is_multi_hot, require_known, require_one_label
 
 Need: TypeAlias = Literal["code_length", "classes", "labels", "random_state"]
 """What a constructor may want of a training set: bits, number of classes, labels (samples,), seed of its draws."""
@@ -112,12 +112,15 @@ class HashingLoss(_OfFields, ABC):
                 raise InputError(
                     f"{beside} must be (batch, {width}) for {len(labels)} labels, got shape {tuple(second.shape)}"
                 )
-        if not isinstance(u, Tensor) or u.ndim != 2 or u.shape[1] == 0 or not u.is_floating_point():
+        if not isinstance(u, Tensor) or u.ndim != 2 or not u.numel() or not u.is_floating_point():
             got = f"{u.dtype} {tuple(u.shape)}" if isinstance(u, Tensor) else f"a {type(u).__name__}"
-            raise InputError(f"u must be floating, (batch, code_length >= 1), got {got}")
+            raise InputError(f"u must be floating, (batch >= 1, code_length >= 1), got {got}")
         outputs = tuple(map(at_least_float32, outputs)) if isinstance(outputs, tuple) else at_least_float32(u)
         if not is_multi_hot(labels) or len(labels) != len(u):
-            return outputs, class_numbers(labels, len(u))
+            numbers = class_numbers(labels, len(u))
+            if self.classification_head is not None:
+                require_known(numbers, outputs[1].shape[1])
+            return outputs, numbers
         require_one_label(self.several_labels, owner)
         return outputs, labels
 

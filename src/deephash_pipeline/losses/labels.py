@@ -64,12 +64,21 @@ def codes_of(labels: Tensor, class_codes: Tensor) -> Tensor:
         tensor([[-1.,  1.],
                 [ 1.,  1.]])
     """
-    if labels.device.type == "cpu" and len(labels) and not 0 <= labels.min() <= labels.max() < len(class_codes):
+    require_known(labels, len(class_codes))
+    return class_codes[labels]
+
+
+def require_known(labels: Tensor, classes: int) -> None:
+    """Refuse labels on the CPU that are none of the classes with an InputError; elsewhere that would wait for them.
+
+    Example:
+        >>> require_known(torch.tensor([1, 0]), classes=2)
+    """
+    if labels.device.type == "cpu" and len(labels) and not 0 <= labels.min() <= labels.max() < classes:
         raise InputError(
             f"labels lie in {int(labels.min())}..{int(labels.max())}, but the loss was made for the classes "
-            f"0..{len(class_codes) - 1}"
+            f"0..{classes - 1}"
         )
-    return class_codes[labels]
 
 
 def label_matrix(labels: Tensor, classes: int) -> Tensor:
