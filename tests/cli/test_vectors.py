@@ -125,7 +125,7 @@ def test_a_service_answers_vectors_with_ids_cosines_and_metadata(client, place):
     only = client.post("/v1/search", json={"vector": vector, "k": 5, "where": {"label": {"!=": "topic 1"}}}).json()
     assert {result["label"] for result in only["results"]} <= {"topic 0", "topic 2", "topic 3"}
     for field, asked in {
-        "radius": {"radius": 8},
+        "radius": {"radius": 0},
         "label": {"label": ["topic 1"], "where": {"LABEL": "topic 2"}},
     }.items():
         refused = client.post("/v1/search", json={"vector": vector, **asked})

@@ -37,8 +37,8 @@ def answer(
         if "label" in map(str.lower, where):
             raise InputError("label: give it, or a condition on `label` in where, not both")
         where |= images.labelled(question.label)
-    for field in ("distinct", "radius"):
-        if images.width and getattr(question, field) not in (None, False):
+    for field, is_given in (("distinct", question.distinct), ("radius", question.radius is not None)):
+        if images.width and is_given:
             raise InputError(f"{field}: it is for pictures, {name} has vectors")
     ask: Callable[[int], Answers]
     for attempt in range(ATTEMPTS):
