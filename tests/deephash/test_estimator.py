@@ -78,6 +78,7 @@ def test_a_training_with_checkpoints_is_not_repeated(tmp_path):
         ({}, IMAGES[:3], ["a", None, "b"], "labels are missing"),
         ({}, IMAGES[:3], np.array(["a", 1, "b"], object), "labels are of several kinds"),
         ({}, IMAGES[:3], [0.0, np.nan, 1.0], "labels are missing"),
+        ({}, IMAGES[:3], np.zeros((3, 1, 1), int), r"labels have the shape \(3, 1, 1\)"),
         ({}, IMAGES[:3], 2 * np.eye(3, dtype=int), "labels of several columns are 0 or 1"),
         ({"network": "lenett"}, IMAGES, DIGITS.target, "^DeepHash: unknown network `lenett`.* such as resnet18$"),
         ({"code_length": 0}, IMAGES, DIGITS.target, "^code_length is 0 bits; choose one from 1 to 4096"),

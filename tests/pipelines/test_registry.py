@@ -7,6 +7,7 @@ import pytest
 from kedro.framework.session import KedroSession
 from kedro.framework.startup import bootstrap_project
 
+from deephash_pipeline.cli.run import within_stages
 from deephash_pipeline.common.cell import FIELD
 from deephash_pipeline.pipeline_registry import STAGES, create_pipelines, register_pipelines
 from deephash_pipeline.pipelines.grid import (
@@ -119,6 +120,12 @@ def test_evaluation_needs_codes_and_labels_alone(pipelines):
 def test_a_cell_is_evaluated_alone_by_its_namespace(pipelines, cell, name):
     selected = pipelines[name].only_nodes_with_namespaces([f"evaluation.{cell.namespace}"])
     assert selected.all_outputs() == {f"{cell.namespace}.{name}" for name in ("metrics", "curves")}
+
+
+def test_namespaces_that_lie_in_one_another_run_once(pipelines):
+    named = within_stages(["evaluation.itq.b12", "itq.b12", "evaluation", "itq", "itq"], pipelines["full"])
+    assert named == ["evaluation", "baseline_hashing.itq"]
+    assert pipelines["full"].only_nodes_with_namespaces(named).nodes
 
 
 @pytest.mark.parametrize("cell", AT_ONE_LENGTH, ids=lambda cell: cell.namespace)

@@ -155,7 +155,9 @@ def within_stages(namespaces: Sequence[str], pipeline: Pipeline) -> list[str]:
         if not found:
             raise InputError(f"unknown namespace `{namespace}`: name a stage, a method or a cell such as itq.b48")
         expanded += found
-    return expanded
+    # Kedro takes the nodes of a namespace once for each of those that it lies in.
+    named = dict.fromkeys(expanded)
+    return [name for name in named if not any(name.startswith(f"{other}.") for other in named)]
 
 
 def _is_up_to_date(names: Sequence[str], pipeline: Pipeline, options: Mapping[str, Any]) -> bool:

@@ -259,7 +259,9 @@ def usual_network(images: Any) -> str:
 
 def _numbered(labels: NDArray[Any]) -> tuple[list[str], NDArray[np.int64] | NDArray[np.uint8]]:
     """Name the classes, and number the labels by them: (n,) of any kind, or multi-hot (n, classes)."""
-    if labels.ndim != 2:
+    if labels.ndim not in (1, 2):
+        raise InputError(f"labels have the shape {labels.shape}: pass one class for each image, or 0 and 1 by class")
+    if labels.ndim == 1:
         if pd.isna(labels).any():
             raise InputError("some labels are missing (None or NaN): pass the class of every image")
         try:

@@ -51,6 +51,7 @@ def test_labels_that_look_like_something_else_keep_their_name(folder):
     [
         ("path,label\na.png,x\nz.png,y\nzz.png,y\n", r"the file \S+z\.png is missing \(2 such lines"),
         ("path,label\na.png,x\n,y\n", "row 3: the path is empty"),
+        ("path,label\na.png,x\nb\0.png,y\n", "row 3: the path 'b.x00.png' has a NUL"),
         ("path,label\na.png,x\nb.png,y\n./a.png,y\n", r"row 4: \S*a\.png is in row 2 already"),
         ("path,label\na.png,x\nb.png, \n", r"row 3: the label is empty; name the class of b\.png"),
         ("path,label,split\na.png,x,train\nb.png,y,dev\n", "row 3: the split 'dev' is unknown; take one of training"),

@@ -153,6 +153,8 @@ def read_listing(path: Path | str, columns: set[str]) -> pd.DataFrame:
     for row, name in enumerate(table["path"], start=FIRST_ROW):
         if not name:
             raise InputError(f"{path}, row {row}: the path is empty; name a file or remove the row.")
+        if "\0" in name:
+            raise InputError(f"{path}, row {row}: the path {name!a} has a NUL, which no file's has; mend the row.")
         place = joined(folder, name)
         before = rows.setdefault(place if is_remote(place) else os.path.realpath(local_path(place)), row)
         if before != row:
