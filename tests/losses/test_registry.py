@@ -149,8 +149,7 @@ def test_the_random_state_alone_decides_what_a_loss_draws(parameters):
 
 
 NO_BATCHES = [
-    (torch.ones(3), torch.zeros(3).long(), r"^u must be floating, \(batch >= 1, code_length >= 1\), got .* \(3,\)$"),
-    (torch.ones(0, 8), torch.zeros(0).long(), r"^u must be floating.*\(0, 8\)$"),
+    (torch.ones(3), torch.zeros(3).long(), r"^u must be floating, \(batch, code_length >= 1\), got .* \(3,\)$"),
     (torch.ones(3, 8).long(), torch.zeros(3).long(), "^u must be floating.*int64"),
     ([[1.0]], torch.zeros(1).long(), "^u must be floating.*got a list"),
     (torch.ones(3, 8), torch.zeros(4).long(), r"^labels must be \(3,\) for u of 3 samples, got shape \(4,\)$"),

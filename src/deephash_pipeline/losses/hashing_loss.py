@@ -112,9 +112,9 @@ class HashingLoss(_OfFields, ABC):
                 raise InputError(
                     f"{beside} must be (batch, {width}) for {len(labels)} labels, got shape {tuple(second.shape)}"
                 )
-        if not isinstance(u, Tensor) or u.ndim != 2 or not u.numel() or not u.is_floating_point():
+        if not isinstance(u, Tensor) or u.ndim != 2 or u.shape[1] == 0 or not u.is_floating_point():
             got = f"{u.dtype} {tuple(u.shape)}" if isinstance(u, Tensor) else f"a {type(u).__name__}"
-            raise InputError(f"u must be floating, (batch >= 1, code_length >= 1), got {got}")
+            raise InputError(f"u must be floating, (batch, code_length >= 1), got {got}")
         outputs = tuple(map(at_least_float32, outputs)) if isinstance(outputs, tuple) else at_least_float32(u)
         if not is_multi_hot(labels) or len(labels) != len(u):
             numbers = class_numbers(labels, len(u))
