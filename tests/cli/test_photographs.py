@@ -80,17 +80,16 @@ def test_few_pictures_get_the_shipped_hash_function_and_their_own_once_there_are
     assert "fitted on" not in build(command, colours).output
 
 
-def test_another_code_length_or_pictures_in_place_of_vectors_make_an_index_anew(command, colours):
+def test_another_code_length_or_pictures_in_place_of_vectors_make_an_index_anew(command, colours, monkeypatch):
     index = colours.parent / "x.index"
     VectorIndex.build(index, np.random.default_rng(0).normal(size=(300, 16)).astype(np.float32)).close()
     assert "140 added" in build(command, colours, "--anew").output
     assert stored(colours)[3].any()
     asked = ("index", "build", index, colours, "--bits", 128)
     assert "x.index has 64 bits: leave --bits out, or replace it by --anew" in one_line(command(*asked))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ImageHasher, "pretrained", lambda name, device: pytest.fail(name))
-        with pytest.raises(pytest.fail.Exception, match="photos-128"):
-            command(*asked, "--anew")
+    monkeypatch.setattr(ImageHasher, "pretrained", lambda name, device: pytest.fail(name))
+    with pytest.raises(pytest.fail.Exception, match="photos-128"):
+        command(*asked, "--anew")
 
 
 def test_a_fit_reads_no_picture_and_keeps_what_is_known_of_each(command, colours):

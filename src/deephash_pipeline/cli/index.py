@@ -1,8 +1,8 @@
 """``deephash-pipeline index``: an index of pictures or vectors, made, changed and described."""
 
 import json
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -110,8 +110,11 @@ def build(
     if own and (method or labels) and not is_shipped(made):
         raise InputError(f"{index} has a hash function already: `index refit {index}` makes another")
     replacing = anew and has_other_hasher(index, made)
-    opening: Callable[..., AbstractContextManager[ImageIndex]] = rebuilt if replacing else ImageIndex.create_or_open
-    with opening(index, made, features=own) as images:
+    with (
+        rebuilt(index, made, features=own)
+        if replacing
+        else ImageIndex.create_or_open(index, made, features=own) as images
+    ):
         click.echo(f"{made!r}, trained on {made.description.trained_on}", err=True)
         if encoded is not None:
             report = add_encoded(images, encoded)

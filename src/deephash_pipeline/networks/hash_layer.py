@@ -127,7 +127,7 @@ class HashLayer(nn.Module):
             threshold = threshold + self.running_mean
         if self.bias is not None:
             threshold = threshold - self.bias
-        return LinearCode(self.directions().detach().T.clone(memory_format=torch.contiguous_format), threshold)
+        return LinearCode(self.directions().T.clone(memory_format=torch.contiguous_format), threshold)
 
 
 class SoftmaxNetwork(nn.Module):

@@ -185,7 +185,7 @@ def checked_ids(ids: GivenIds, kind: str | None, different: bool = True) -> tupl
         different: False if one may be there twice.
 
     Raises:
-        InputError: if ids are of neither kind or of another one than before, too large, or two are equal.
+        InputError: if ids are of neither kind or of another one than before, too large, or equal but to differ.
     """
     if isinstance(ids, np.ndarray) and ids.ndim == 1 and ids.dtype.kind == "i":
         checked, found = ids.astype(np.int64), INTEGER

@@ -138,7 +138,7 @@ def plain_value(column: str, value: Any) -> Any:
     """A value that a column is compared with, as JSON has it.
 
     Raises:
-        InputError: it is of another type than the values that rows have.
+        InputError: no row has such a value.
     """
     value = storable(column, value)
     # What no exported item can have, engines refuse each in its own way.
