@@ -125,6 +125,9 @@ def test_the_labels_of_a_csv_may_be_several(folder):
     assert collection.class_names == ["sea", "sky", "sun"]
     assert collection.splits["all"].ids == ["a.png", "b c.png", "d.png"]
     assert collection.splits["all"].labels.tolist() == [[1, 1, 0], [0, 0, 1], [1, 0, 0]]
+    (folder / "images.csv").write_text("path,label\na.png,sky; sea\nb c.png, ;\n")
+    with pytest.raises(InputError, match=r"row 3: the label is empty; name the class of b c\.png"):
+        CsvSource(kind="csv", image_size=8, channels=3, label_separator=";").read(folder)
 
 
 def several(images, seed=0):

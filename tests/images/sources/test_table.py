@@ -50,7 +50,10 @@ def test_labels_that_look_like_something_else_keep_their_name(folder):
     ("content", "message"),
     [
         ("path,label\na.png,x\nz.png,y\nzz.png,y\n", r"the file \S+z\.png is missing \(2 such lines"),
+        (f"path,label\na.png,x\n{'z' * 300},y\n", r"the file \S+z is missing \(1 such lines"),
         ("path,label\na.png,x\n,y\n", "row 3: the path is empty"),
+        ("path,label\na.png,x\n\n,\nb.png,\n", "row 5: the label is empty"),
+        ("path,label\n\n,\n", "has no row"),
         ("path,label\na.png,x\nb\0.png,y\n", "row 3: the path 'b.x00.png' has a NUL"),
         ("path,label\na.png,x\nb.png,y\n./a.png,y\n", r"row 4: \S*a\.png is in row 2 already"),
         ("path,label\na.png,x\nb.png, \n", r"row 3: the label is empty; name the class of b\.png"),

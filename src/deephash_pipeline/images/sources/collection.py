@@ -242,7 +242,7 @@ def by_class(rows: Rows) -> Rows:
 
 def require_files(listing: Path, root: Path, names: Sequence[str]) -> None:
     """Raise InputError if a listing names files that are not there."""
-    missing = [name for name in names if not (root / name).is_file()]
+    missing = [name for name in names if not os.path.isfile(root / name)]
     if missing:
         raise InputError(
             f"{listing}: the file {root / missing[0]} is missing ({len(missing)} such lines in all); paths start at "

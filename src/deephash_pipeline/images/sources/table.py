@@ -25,7 +25,6 @@ SPLIT_NAMES = {
     **dict.fromkeys(("validation", "valid", "val"), "validation"),
     **dict.fromkeys(("query", "test"), "query"),
 }
-FIRST_ROW = 2
 
 
 class CsvSource(ListedImages):
@@ -66,16 +65,16 @@ class CsvSource(ListedImages):
         table = read_listing(path, {"label"})
         found: dict[str, list[tuple[str, list[str]]]] = {}
         given = table["split"] if "split" in table else [None] * len(table)
-        for row, (name, label, split) in enumerate(zip(table["path"], table["label"], given, strict=True), FIRST_ROW):
-            if not label:
+        for row, name, label, split in zip(table.index, table["path"], table["label"], given, strict=True):
+            labels = [label] if self.label_separator is None else label.split(self.label_separator)
+            named = sorted({part.strip() for part in labels} - {""})
+            if not named:
                 raise InputError(f"{path}, row {row}: the label is empty; name the class of {name}.")
             known = "all" if split is None else SPLIT_NAMES.get(split.lower())
             if known is None:
                 raise InputError(
                     f"{path}, row {row}: the split {split!r} is unknown; take one of {', '.join(SPLIT_NAMES)}."
                 )
-            labels = [label] if self.label_separator is None else label.split(self.label_separator)
-            named = sorted({part.strip() for part in labels} - {""})
             found.setdefault(known, []).append((name_below(folder, name), named))
         if set(found) not in SPLITS_ALLOWED:
             raise InputError(
@@ -99,7 +98,8 @@ def read_csv(path: Path | str, columns: set[str]) -> pd.DataFrame:
         columns: columns that it must have.
 
     Returns:
-        Its fields without blanks around them.
+        Its fields without blanks around them; its index are the numbers of the rows, as in a spreadsheet, the header
+        being row 1. Rows without any field are left out.
 
     Raises:
         InputError: if the file is missing, no CSV or without rows, or lacks a column.
@@ -119,7 +119,13 @@ def read_csv(path: Path | str, columns: set[str]) -> pd.DataFrame:
         ):
             # Without an index pandas warns of longer rows; else it would shift all columns by one.
             table = pd.read_csv(
-                file, dtype=str, keep_default_na=False, skipinitialspace=True, index_col=False, encoding="utf-8-sig"
+                file,
+                dtype=str,
+                keep_default_na=False,
+                skipinitialspace=True,
+                skip_blank_lines=False,
+                index_col=False,
+                encoding="utf-8-sig",
             )
     except pd.errors.ParserWarning as error:
         raise InputError(f"{path} has rows of more fields than its first line: name or remove the last.") from error
@@ -135,9 +141,11 @@ def read_csv(path: Path | str, columns: set[str]) -> pd.DataFrame:
             f"{path} has no column {', '.join(sorted(lacking))}, it has {', '.join(table.columns)}: name its columns "
             "in the first line, with commas between them."
         )
-    if table.empty:
-        raise InputError(f"{path} has no row: list the images in it.")
+    table.index += 2
     stripped: pd.DataFrame = table.apply(lambda column: column.str.strip())
+    stripped = stripped[(stripped != "").any(axis=1)]
+    if stripped.empty:
+        raise InputError(f"{path} has no row: list the images in it.")
     return stripped
 
 
@@ -150,7 +158,7 @@ def read_listing(path: Path | str, columns: set[str]) -> pd.DataFrame:
     table = read_csv(path, {"path", *columns})
     folder = str(path).rpartition("/")[0] if is_remote(path) else os.path.dirname(local_path(path)) or "."
     rows: dict[str, int] = {}
-    for row, name in enumerate(table["path"], start=FIRST_ROW):
+    for row, name in zip(table.index, table["path"], strict=True):
         if not name:
             raise InputError(f"{path}, row {row}: the path is empty; name a file or remove the row.")
         if "\0" in name:
