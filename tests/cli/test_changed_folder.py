@@ -259,3 +259,21 @@ def test_several_copies_of_a_file_of_the_index_are_added(command, folder, index)
     result = command("index", "build", index, *DIGITS, folder)
     assert result.exit_code == 0, result.output
     assert contents(index) == expected(folder)
+
+
+def test_a_label_that_a_csv_changes_is_taken_over_without_computing_anything(command, folder, index, encoded, tmp_path):
+    def labels():
+        with ImageIndex.open(index, read_only=True) as images:
+            return {Path(item.metadata["path"]).name: item.metadata.get("label") for item in images.index.items(named)}
+
+    named = [str(folder / name) for name in ("0/0000.png", "0/0010.png", "1/0001.png")]
+    before = contents(index)
+    for given, expected in (("cafe\u0301", "café"), ("", None)):
+        rows = [f"{named[0]},{given}\n", f"{named[1]},0\n"]
+        (tmp_path / "labels.csv").write_text("path,label\n" + "".join(rows))
+        for paths in ([tmp_path / "labels.csv"], [folder]):
+            built = command("index", "build", index, *DIGITS, *paths)
+            assert built.exit_code == 0 and "changed" not in built.output
+            assert labels() == {"0000.png": expected, "0010.png": "0", "0001.png": "1"}
+    assert contents(index) == before
+    assert encoded == []

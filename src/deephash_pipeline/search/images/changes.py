@@ -10,6 +10,7 @@ from deephash_pipeline.images.batches import SkippedImage
 from deephash_pipeline.provenance import content_digest
 from deephash_pipeline.search import HammingIndex
 from deephash_pipeline.search.images.listing import ListedImage
+from deephash_pipeline.search.texts import one_form
 
 STAMP = "stamp"
 """Column of the metadata: size and time of change of the file when it was encoded."""
@@ -23,7 +24,7 @@ class Changes(NamedTuple):
     """Listed images, as an index knows them.
 
     Attributes:
-        to_encode: images that are not there, and those whose file has changed.
+        to_encode: images that are not there, and those whose file or label has changed.
         changed: ids of the latter, also where their content is known.
         copies: images among both whose content the index has already, with the id of an item of it.
         there: number of others that are there.
@@ -70,6 +71,7 @@ def compared(index: HammingIndex, images: Sequence[ListedImage], verify: bool = 
             result.skipped.append(SkippedImage(row, image.id, reason))
         elif (
             of_another
+            or (image.labelled and item.get("label") != (image.label and one_form(image.label)))
             or (stamp is not None and stamped.stamp not in (None, stamp))
             or (verify and stamped.stamp is not None and with_digest(stamped, image.path).digest != item.get(DIGEST))
         ):

@@ -22,6 +22,7 @@ class ListedImage(NamedTuple):
         label: name of its class; None for none.
         stamp: size and time of change of the file whose code is in an index.
         digest: digest of the file's content; None where it is not known.
+        labelled: True if a CSV gives the label, which then takes the place of another.
 
     Example:
         >>> ListedImage("cat/1.png", Path("cat/1.png"), "cat").label
@@ -33,6 +34,7 @@ class ListedImage(NamedTuple):
     label: str | None
     stamp: str | None = None
     digest: str | None = None
+    labelled: bool = False
 
 
 def list_images(paths: Sequence[str | Path], empty: bool = False) -> tuple[list[ListedImage], list[SkippedImage]]:
@@ -131,7 +133,7 @@ def _images_of_csv(csv: Path) -> Iterator[ListedImage]:
     labels = table["label"] if "label" in table else [None] * len(table)
     for name, label in zip(table["path"], labels, strict=True):
         listed = _listed(os.path.join(csv.parent, name))
-        yield listed if label is None else listed._replace(label=label or None)
+        yield listed if label is None else listed._replace(label=label or None, labelled=True)
 
 
 def _listed(path: str) -> ListedImage:
