@@ -15,9 +15,10 @@ RUN python -m pip wheel --no-cache-dir --no-deps --wheel-dir /wheels .
 FROM python:3.12-slim
 COPY pyproject.toml requirements.lock /tmp/
 COPY --from=wheel /wheels /wheels
+# The user below may write no bytecode: without it every start compiles all libraries.
 RUN python -m venv /uv && /uv/bin/pip install --no-cache-dir uv \
-    && /uv/bin/uv pip install --system --no-cache --constraints /tmp/requirements.lock --group /tmp/pyproject.toml:serving \
-    && /uv/bin/uv pip install --system --no-cache --no-deps /wheels/*.whl \
+    && /uv/bin/uv pip install --system --no-cache --compile-bytecode --constraints /tmp/requirements.lock --group /tmp/pyproject.toml:serving \
+    && /uv/bin/uv pip install --system --no-cache --compile-bytecode --no-deps /wheels/*.whl \
     && rm -r /uv && useradd --uid 1000 search
 USER 1000
 # Kernels that are compiled at the first search.

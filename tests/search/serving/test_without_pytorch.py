@@ -77,6 +77,7 @@ def test_the_image_is_made_of_files_that_are_there_and_lets_its_user_do_no_more_
             assert all((ROOT / source).exists() and f"!{source}" in ignored for source in sources)
     assert [words for name, words in instructions if name == "USER"] == ["1000"]
     assert "--constraints /tmp/requirements.lock --group /tmp/pyproject.toml:serving" in text
+    assert text.count("uv pip install") == text.count("--compile-bytecode")
     from deephash_pipeline.cli.serve import serve  # noqa: PLC0415 - the command whose options are named
 
     known = {option for parameter in serve.params for option in parameter.opts}
