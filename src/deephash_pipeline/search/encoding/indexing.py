@@ -7,16 +7,18 @@ import numpy as np
 from deephash_pipeline.common.progress import count_steps
 from deephash_pipeline.common.stores import is_remote, joined
 from deephash_pipeline.images.batches import SkippedImage
-from deephash_pipeline.search.encoding.code_folder import CodeFolder
+from deephash_pipeline.search.answers import Item
+from deephash_pipeline.search.encoding.code_folder import CodeBlock, CodeFolder
 from deephash_pipeline.search.images import AddedImages, ImageIndex
+from deephash_pipeline.search.texts import one_form
 
 
 def add_encoded(images: ImageIndex, codes: CodeFolder) -> AddedImages:
     """Add the images of a folder of codes to an index, a block at a time.
 
-    Those whose ids are there already with their codes are passed over, so a build that was killed goes on where it was;
-    other codes take the place of those there. Image files on a disk are shown from where they are; pictures in shards
-    and stores are not.
+    Those whose ids are there already with their codes and labels are passed over, so a build that was killed goes on
+    where it was; others take the place of those there. Of several images of one id the first is added. Image files on a
+    disk are shown from where they are; pictures in shards and stores are not.
 
     Args:
         images: the index; its hasher must be the folder's.
@@ -40,22 +42,34 @@ def add_encoded(images: ImageIndex, codes: CodeFolder) -> AddedImages:
     """
     report = AddedImages()
     encoding = codes.encoding
+    seen: set[str] = set()
     with count_steps("blocks", len(encoding.blocks)) as advance:
         for block in codes:
-            there = [row for row, name in enumerate(block.names) if name in images.index]
-            items = images.index.items([block.names[row] for row in there])
-            known = zip(there, items, strict=True)
-            changed = [row for row, item in known if not np.array_equal(item.code, block.codes[row])]
-            rows = sorted({*range(len(block.names))} - {*there} | {*changed})
-            names = [block.names[row] for row in rows]
+            row_of: dict[str, int] = {}
+            for row, name in enumerate(block.names):
+                if name in seen:
+                    report.skipped.append(SkippedImage(row, name, "its id is another's: give each image its own"))
+                else:
+                    row_of[name] = row
+                    seen.add(name)
+            there = [name for name in row_of if name in images.index]
+            known = zip(there, images.index.items(there), strict=True)
+            same = {name for name, item in known if _is(item, block, row_of[name])}
+            names = [name for name in row_of if name not in same]
+            rows = [row_of[name] for name in names]
             paths = [_path(encoding.source.root, name) for name in names]
             images.add_codes(names, block.codes[rows], paths, [block.labels[row] for row in rows], replace=True)
-            report.added += len(rows) - len(changed)
-            report.changed += [block.names[row] for row in changed]
-            report.there += len(there) - len(changed)
+            report.added += len(row_of) - len(there)
+            report.changed += [name for name in there if name not in same]
+            report.there += len(same)
             report.skipped += [SkippedImage(0, broken.name, broken.reason) for broken in block.broken]
             advance(f"{report.added + report.there:,} images")
     return report
+
+
+def _is(item: Item, block: CodeBlock, row: int) -> bool:
+    label = block.labels[row]
+    return np.array_equal(item.code, block.codes[row]) and item.metadata.get("label") == (label and one_form(label))
 
 
 def _path(root: str, name: str) -> str | None:
