@@ -347,6 +347,8 @@ def test_a_service_that_cannot_start_says_why(command, built, tmp_path):
     assert "is named twice" in one_line(command("serve", built, built, "--port", 0))
     assert "there is no index" in one_line(command("serve", tmp_path / "none", "--port", 0))
     assert "cannot be read" in one_line(command("serve", built, "--token-file", tmp_path / "none"))
+    for name in ("photos.example:8000", "http://photos.example", "photos*"):
+        assert "give a name without scheme" in one_line(command("serve", built, "--port", 0, "--allowed-host", name))
     with socket.create_server(("127.0.0.1", 0)) as other:
         assert "choose another --port" in one_line(command("serve", built, "--port", other.getsockname()[1]))
     assert "choose another --port or --host" in one_line(command("serve", built, "--host", "nowhere.invalid"))

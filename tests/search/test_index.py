@@ -193,6 +193,10 @@ def test_an_item_is_read_as_often_as_it_is_named():
         (lambda index: index.add([9], zeros(1), {"year": [math.nan]}), "'year' has nan for a value; give None"),
         (lambda index: index.add([9], zeros(1), {"label": ["\ud800"]}), "give one that UTF-8 can encode"),
         (lambda index: index.search(zeros(1), 1, where="year > 1"), "give a mapping"),
+        (
+            lambda index: index.search(zeros(1), 1, where={"year": [*range(20_000)], "label": ["cat"] * 20_000}),
+            "2 conditions with 40000 values",
+        ),
         (lambda index: HammingIndex(4097), "from 1 to 4096"),
         (lambda index: HammingIndex(8, features=-1), "features is -1"),
     ],

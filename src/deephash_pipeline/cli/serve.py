@@ -74,7 +74,7 @@ def serve(
     from deephash_pipeline.search.serving import ServiceSettings, create_app, read_token  # noqa: PLC0415
     from deephash_pipeline.search.serving.observing import MOST_HEADER_BYTES, GuardedProtocol  # noqa: PLC0415
 
-    hosts = ["127.0.0.1", "localhost", *map(_in_url, (host, *allowed_host))]
+    hosts = ["127.0.0.1", "localhost", _in_url(host), *map(_allowed, allowed_host)]
     settings = ServiceSettings(
         token=None if token_file is None else read_token(token_file),
         most_bytes=max_megabytes * 2**20,
@@ -168,6 +168,12 @@ def _watched(index: ImageIndex, paths: Sequence[str]) -> Iterator[None]:
 
 def _in_url(host: str) -> str:
     return f"[{host}]" if host.count(":") > 1 and not host.startswith("[") else host
+
+
+def _allowed(name: str) -> str:
+    if name.count(":") == 1 or "/" in name or (name != "*" and "*" in name.removeprefix("*.")):
+        raise InputError(f"--allowed-host {name}: give a name without scheme, port and path; `*.` may stand before it")
+    return _in_url(name)
 
 
 def _listener(host: str, port: int) -> socket.socket:

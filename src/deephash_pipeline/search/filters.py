@@ -20,8 +20,9 @@ Kind = Literal["numbers", "text", "bytes"]
 SQLITE_TYPES: dict[Kind, tuple[str, ...]] = {"numbers": ("integer", "real"), "text": ("text",), "bytes": ("blob",)}
 HasKind = Callable[[str, Kind], bool]
 """Whether a column has a value of a kind."""
-# SQLite takes 32,766 values in a statement.
+# SQLite takes 32,766 values in a statement, and expressions of depth 1,000.
 MOST_VALUES = 30_000
+MOST_CONDITIONS = 901
 # SQLite takes 2,000 in a table; two are the ledger's.
 MOST_COLUMNS = 1998
 CONDITIONS_KEPT = 64
@@ -90,8 +91,6 @@ def condition_of(where: Where, columns: Sequence[str], has_kind: HasKind) -> Con
         column = quoted(name)
         if operator == IN:
             present = [each for each in value if each is not None]
-            if len(present) > MOST_VALUES:
-                raise InputError(f"where lists {len(present)} values for {name!r}; give at most {MOST_VALUES}.")
             empty = f" OR {column} IS NULL" if len(present) < len(value) else ""
             parts.append(f"({column} IN ({', '.join('?' * len(present))}){empty})")
             values += present
@@ -102,6 +101,11 @@ def condition_of(where: Where, columns: Sequence[str], has_kind: HasKind) -> Con
             types = ", ".join(map(repr, SQLITE_TYPES[kind_of(value)]))
             parts.append(f"(typeof({column}) IN ({types}) AND {column} {operator} ?)")
         values.append(value)
+    if len(values) > MOST_VALUES or len(parts) > MOST_CONDITIONS:
+        raise InputError(
+            f"where has {len(parts) - 1} conditions with {len(values)} values; give at most {MOST_CONDITIONS - 1} with "
+            f"{MOST_VALUES}."
+        )
     return " AND ".join(parts), tuple(values)
 
 
