@@ -63,6 +63,13 @@ def test_the_recall_that_is_told_is_that_of_other_queries(folder, vectors):
             assert found == pytest.approx(expected.recall, abs=0.06)
 
 
+def test_a_copy_of_an_exact_answer_is_as_good_as_it(folder, vectors):
+    copies = np.tile(vectors[:60], (25, 1))
+    with VectorIndex.build(folder, copies, code_length=32) as index:
+        assert index.expected(10) == (1, 1.0)
+        assert index.description.measured.of[100][1] < 1
+
+
 def test_a_number_of_answers_between_two_that_were_measured_takes_the_worse():
     measured = MeasuredRecall(target=0.9, queries=9, items=99, of={100: {1: 0.7, 2: 0.92}, 10: {2: 0.8, 10: 0.95}})
     assert [measured.expected(k).oversampling for k in (1, 10, 50, 100, 500)] == [10, 10, 10, 2, 2]

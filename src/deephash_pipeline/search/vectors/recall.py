@@ -1,5 +1,6 @@
 """How much of the exact answers a search finds, measured on rows held out, and how many candidates a recall takes."""
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -105,13 +106,15 @@ class ExactNeighbours:
         self.of, self.queries = rows, queries
         self.rows = np.full((len(rows), count), -1, dtype=np.int64)
         self._cosines = np.full((len(rows), count), NOT_THERE, dtype=np.float32)
+        self._contents: list[NDArray[np.int64]] = []
 
     def pass_by(self, start: int, unit: NDArray[np.float32]) -> None:
-        """Look at vectors of length 1, float32 (rows, width), the first of which is this row."""
+        """Look at vectors of length 1, float32 (rows, width), the first of which is this row; all pass in order."""
         for first in range(0, len(unit), ROWS_AT_ONCE):
             self._look_at(start + first, unit[first : first + ROWS_AT_ONCE])
 
     def _look_at(self, start: int, unit: NDArray[np.float32]) -> None:
+        self._contents.append(np.fromiter((hash(row.tobytes()) for row in unit), np.int64, len(unit)))
         cosines = self.queries @ unit.T
         own = np.flatnonzero((self.of >= start) & (self.of < start + len(unit)))
         cosines[own, self.of[own] - start] = NOT_THERE
@@ -131,6 +134,10 @@ class ExactNeighbours:
         order = np.argsort(-self._cosines, axis=1, kind="stable")[:, :count]
         return np.take_along_axis(self.rows, order, axis=1)
 
+    def vectors(self) -> NDArray[np.int64]:
+        """A number of the vector of each row: copies have one number, as any of them is as good an answer."""
+        return np.unique(np.concatenate(self._contents), return_inverse=True)[1]
+
 
 def measured_recall(
     index: HammingIndex, exact: ExactNeighbours, codes: NDArray[np.uint8], target: float
@@ -139,7 +146,8 @@ def measured_recall(
     others = len(index) - 1
     counts = [count for count in NEIGHBOURS if count <= others] if len(exact.of) else []
     steps = OVERSAMPLING if index.features else OVERSAMPLING[:1]
-    truth = {count: exact.nearest(count) for count in counts}
+    vector_of = exact.vectors()
+    truth = {count: vector_of[exact.nearest(count)] for count in counts}
     sums = {count: dict.fromkeys(steps, 0) for count in counts}
     for start in range(0, len(codes) if counts else 0, QUERIES_AT_ONCE):
         some = slice(start, start + QUERIES_AT_ONCE)
@@ -149,7 +157,7 @@ def measured_recall(
         for count in counts:
             for step in steps:
                 order = np.argsort(scores[:, : step * count], axis=1, kind="stable")[:, :count]
-                found = np.take_along_axis(rows, order, axis=1)
+                found = vector_of[np.take_along_axis(rows, order, axis=1)]
                 sums[count][step] += sum(map(_shared, found, truth[count][some]))
     of = {
         count: {step: round(found / (count * len(codes)), 5) for step, found in by_step.items()}
@@ -159,7 +167,7 @@ def measured_recall(
 
 
 def _shared(found: NDArray[np.int64], truth: NDArray[np.int64]) -> int:
-    return len(np.intersect1d(found, truth, assume_unique=True))
+    return (Counter(found.tolist()) & Counter(truth.tolist())).total()
 
 
 def _without(
