@@ -25,6 +25,9 @@ from deephash_pipeline.deephash import FeatureExtractor
 from deephash_pipeline.hashing import HASH_FUNCTIONS
 from deephash_pipeline.images.registration import Picture, register
 from deephash_pipeline.search.duplicates import finding
+from deephash_pipeline.search.duplicates.candidates import candidates
+from deephash_pipeline.search.duplicates.fingerprints import Fingerprints, fingerprints
+from deephash_pipeline.search.duplicates.groups import read_photo
 from deephash_pipeline.search.duplicates.levels import Level
 from deephash_pipeline.search.images import list_images
 
@@ -130,8 +133,8 @@ def coder(z: NDArray[np.float32]) -> Callable[[NDArray[np.float32]], NDArray[np.
 
 
 def distances(
-    edits: finding.Fingerprints,
-    originals: finding.Fingerprints,
+    edits: Fingerprints,
+    originals: Fingerprints,
     code: Callable[[NDArray[np.float32]], NDArray[np.uint8]],
 ) -> dict[str, NDArray[np.float32]]:
     """Of each edit to each original, by several methods."""
@@ -139,7 +142,7 @@ def distances(
     codes = [code(z) for z in raw]
     pixels = np.minimum(*(hamming(edits.hashes[:, turned], originals.hashes[:, 0]) for turned in (0, 1)))
     by_256, by_128 = (hamming(codes[0][:, :size], codes[1][:, :size]) for size in (32, 16))
-    joined = finding.Fingerprints(
+    joined = Fingerprints(
         np.arange(len(edits.greys) + len(originals.greys)),
         np.concatenate([edits.features, originals.features]),
         np.concatenate([edits.hashes, originals.hashes]),
@@ -148,7 +151,7 @@ def distances(
     )
     asked = np.arange(len(joined.greys)) < len(edits.greys)
     laid = np.ones(pixels.shape, dtype=np.float32)
-    for edit, near in finding.candidates(joined, asked, ~asked):
+    for edit, near in candidates(joined, asked, ~asked):
         for original in near[: finding.PATIENCE]:
             pictures = (Picture(joined.greys[row].astype(np.float32) / 255) for row in (edit, original))
             laid[edit, original - len(edits.greys)] = 1 - np.subtract(*register(*pictures))
@@ -172,7 +175,7 @@ def main(paths: tuple[str, ...], originals: int) -> None:
         raise click.ClickException(str(error)) from error
     extractor = FeatureExtractor.pretrained(device="cpu")
     photos, _ = finding._photos(list_images(paths)[0], ())
-    database = finding.fingerprints(photos, lambda: extractor)
+    database = fingerprints(photos, lambda: extractor)
     originals_by = peers(photo.path for photo in photos)
     drawn = np.random.default_rng(0).permutation(len(photos))[:originals]
     z = database.features.astype(np.float32)
@@ -192,8 +195,8 @@ def main(paths: tuple[str, ...], originals: int) -> None:
                 files.append(Path(folder, f"{row}.jpg"))
                 with Image.open(photos[row].path) as picture:
                     change(picture.convert("RGB"), rng).save(files[-1], quality=90)
-            edited = [finding.read_photo(str(file), file) for file in files]
-            prints = finding.fingerprints(edited, lambda: extractor)
+            edited = [read_photo(str(file), file) for file in files]
+            prints = fingerprints(edited, lambda: extractor)
             found[edit] = distances(prints, database, code)
             for peer, codes in peers(files).items():
                 turned = [hamming(codes[:, way], originals_by[peer][:, 0]) for way in range(codes.shape[1])]

@@ -6,40 +6,27 @@ picture, turned, mirrored, scaled and shifted, are those of the other.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from deephash_pipeline.common.progress import count_steps
 from deephash_pipeline.deephash import FeatureExtractor
-from deephash_pipeline.hashing import HASH_FUNCTIONS
-from deephash_pipeline.hashing.srh import unit_rows
-from deephash_pipeline.images import perceptual_hash
-from deephash_pipeline.images.batches import ImageShape, SkippedImage, image_batches
-from deephash_pipeline.images.registration import LONGER_SIDE, Picture, register, resized, scaled
+from deephash_pipeline.images.batches import SkippedImage
+from deephash_pipeline.images.registration import Picture, register
 from deephash_pipeline.provenance import content_digest
-from deephash_pipeline.retrieval import pack_bits
-from deephash_pipeline.search import ByFeatures, HammingIndex
+from deephash_pipeline.search.duplicates.candidates import candidates
+from deephash_pipeline.search.duplicates.fingerprints import Fingerprints, fingerprints
 from deephash_pipeline.search.duplicates.groups import Group, Member, Photo, best_first, read_photo
-from deephash_pipeline.search.duplicates.known import known_features
 from deephash_pipeline.search.duplicates.levels import Level
 from deephash_pipeline.search.images.index import ImageIndex
 from deephash_pipeline.search.images.listing import ListedImage
 
-HASH_RADIUS, MOST_BY_HASH = 10, 10
-"""Bits of pHash in which candidates differ, and how many of them a picture has at most."""
-FEATURE_BITS, SHORTLIST, NEIGHBOURS = 256, 64, 16
-"""Of a picture's neighbours by features: bits of LSH, how many by them, how many by cosine."""
 PATIENCE = 2
 """Neighbours of a picture that are no copies before those farther away are left alone."""
-FLAT = 2.0
-"""Standard deviation of the greys, of 255, up to which a picture is like any other of one colour."""
-DECODED_AT_A_TIME = 64
 REGISTERED_KEPT = 256
-GREY = np.array([0.299, 0.587, 0.114], dtype=np.float32)
 
 
 class Duplicates(NamedTuple):
@@ -54,24 +41,6 @@ class Duplicates(NamedTuple):
     groups: list[Group]
     skipped: list[SkippedImage]
     pictures: int
-
-
-class Fingerprints(NamedTuple):
-    """What is kept of pictures.
-
-    Attributes:
-        rows: numbers of the files that they are, int64 (n,).
-        features: features of unit length, float16 (n, dimension).
-        hashes: pHash in eight orientations, uint8 (n, 8, 8).
-        greys: uint8 (height, width) each, the longer side of 64 pixels.
-        skipped: files that cannot be decoded.
-    """
-
-    rows: NDArray[np.int64]
-    features: NDArray[np.float16]
-    hashes: NDArray[np.uint8]
-    greys: list[NDArray[np.uint8]]
-    skipped: list[SkippedImage]
 
 
 def find_duplicates(
@@ -202,96 +171,3 @@ def _byte_equal(photos: Sequence[Photo]) -> list[list[Photo]]:
         alone = len(sizes[photo.bytes]) == 1
         contents[photo.bytes, "" if alone else content_digest(photo.path)].append(photo)
     return list(contents.values())
-
-
-def fingerprints(
-    photos: Sequence[Photo], extractor: Callable[[], FeatureExtractor], index: ImageIndex | None = None
-) -> Fingerprints:
-    """Read pictures once, each for all that they are compared by; a single one is compared with nothing."""
-    rows, features, hashes, greys, skipped = [], [], [], [], []
-    with count_steps("pictures", total=len(photos)) as advance:
-        network = extractor() if len(photos) > 1 else None
-        known = known_features(index, network, {photo.path for photo in photos}) if index and network else {}
-        shape: ImageShape = (1,) if network is None else network.image_shape
-        to_read = [] if network is None else [photo.path for photo in photos]
-        for batch in image_batches(to_read, shape, DECODED_AT_A_TIME, "skip"):
-            assert network is not None
-            rows += batch.rows.tolist()
-            skipped += [broken._replace(name=photos[broken.row].name) for broken in batch.skipped]
-            stored = [known.get(photos[row].path) for row in batch.rows]
-            computed = iter(unit_rows(network(batch.pixels[[z is None for z in stored]])).astype(np.float16))
-            features += [next(computed) if z is None else z for z in stored]
-            weights = GREY if network.image_shape[0] == len(GREY) else np.ones(1, np.float32)
-            grey = np.einsum("nchw,c->nhw", batch.pixels, weights)
-            for photo, one in zip((photos[row] for row in batch.rows), grey, strict=True):
-                hashes.append(resized(one, (perceptual_hash.SIDE, perceptual_hash.SIDE)))
-                size = scaled((photo.width, photo.height), LONGER_SIDE / max(photo.width, photo.height))
-                greys.append(np.rint(resized(one, size)).astype(np.uint8))
-            for _ in (*batch.rows, *batch.skipped):
-                advance(f"{len(rows) + len(skipped)} of {len(photos)}")
-    joined = np.stack(features) if features else np.empty((0, 1), np.float16)
-    squares = np.array(hashes, dtype=np.float32).reshape(-1, perceptual_hash.SIDE, perceptual_hash.SIDE)
-    packed = perceptual_hash.perceptual_hashes(squares)
-    return Fingerprints(np.array(rows, dtype=np.int64), joined, packed, greys, skipped)
-
-
-def candidates(prints: Fingerprints, asked: NDArray[np.bool_], among: NDArray[np.bool_]) -> list[tuple[int, list[int]]]:
-    """Pictures that are asked for, and those to look among that may be copies of each; no flat ones.
-
-    They are first those near by pHash, each by itself, and then the nearest by features, of which most fail.
-    """
-    detailed = np.array([grey.std() > FLAT for grey in prints.greys], dtype=np.bool_)
-    asked_rows, among_rows = np.flatnonzero(asked & detailed), np.flatnonzero(among & detailed)
-    if not (len(asked_rows) and len(among_rows)):
-        return []
-    return [
-        *((one, [other]) for one, other in _near_by_hash(prints.hashes, asked_rows, among_rows)),
-        *_near_by_features(prints.features, asked_rows, among_rows),
-    ]
-
-
-def whitened(z: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Features of unit length in which what many pictures share counts less: it tells kinds apart, and not copies.
-
-    Example:
-        >>> z = whitened(np.eye(2, dtype=np.float32))
-        >>> (z @ z.T).round(1).tolist()
-        [[1.0, -1.0], [-1.0, 1.0]]
-    """
-    centred = z - z.mean(axis=0)
-    variances, directions = np.linalg.eigh(centred.T @ centred / len(z))
-    # Of few pictures most directions are unknown.
-    ridge = max(variances.sum() / min(z.shape), np.finfo(np.float32).tiny)
-    return unit_rows(centred @ (directions / np.sqrt(np.maximum(variances, 0) + ridge)))
-
-
-def _near_by_hash(
-    hashes: NDArray[np.uint8], asked: NDArray[np.int64], among: NDArray[np.int64]
-) -> Iterator[tuple[int, int]]:
-    """Pairs whose pHash is near in one of the orientations, for each picture the nearest of them."""
-    plain = HammingIndex(perceptual_hash.BITS)
-    plain.add(asked, hashes[asked, 0])
-    found = []
-    for orientation in range(perceptual_hash.ORIENTATIONS):
-        turned = HammingIndex(perceptual_hash.BITS)
-        turned.add(among, hashes[among, orientation])
-        found += [np.stack([b.distances, b.first, b.second], axis=1) for b in plain.pairs(HASH_RADIUS, turned)]
-    near = np.concatenate([np.empty((0, 3), np.int64), *found])
-    counts = np.zeros(len(hashes), dtype=np.int64)
-    for _, one, other in near[np.argsort(near[:, 0], kind="stable")].tolist():
-        if one != other and counts[one] < MOST_BY_HASH:
-            counts[one] += 1
-            yield one, other
-
-
-def _near_by_features(
-    features: NDArray[np.float16], asked: NDArray[np.int64], among: NDArray[np.int64]
-) -> Iterator[tuple[int, list[int]]]:
-    """Each picture and the nearest to it by features."""
-    z = whitened(features.astype(np.float32))
-    codes = pack_bits(HASH_FUNCTIONS["lsh_centred"](FEATURE_BITS).fit(z).transform(z))
-    index = HammingIndex(FEATURE_BITS, features=z.shape[1])
-    index.add(among, codes[among], features=z[among])
-    answers = index.search(codes[asked], NEIGHBOURS + 1, rerank=ByFeatures(z[asked], SHORTLIST))
-    for row, names in zip(asked.tolist(), answers.ids.tolist(), strict=True):
-        yield row, [other for other in names if other != row]
