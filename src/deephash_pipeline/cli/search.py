@@ -106,6 +106,8 @@ def _runtime(index: Path, device: str) -> Runtime:
 
 
 def _print_rows(rows: list[dict[str, Any]], as_json: bool, columns: Sequence[str] = ()) -> None:
+    # JSON has no bytes.
+    rows = [{name: value for name, value in row.items() if not isinstance(value, bytes)} for row in rows]
     if as_json:
         click.echo(json.dumps(rows, ensure_ascii=False))
         return

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 FACTS = ("code_length", "columns", "segments", "removed", "bytes_on_disk")
 MEASURED_K = (10, 100)
+ADVICE = {"int8": "--rescore float16, ", "none": "--rescore int8, "}
 
 
 def vectors_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -52,17 +53,17 @@ def build_of_vectors(folder: Path, anew: bool, **options: Any) -> None:
     from deephash_pipeline.search.vectors import VectorIndex  # noqa: PLC0415
 
     source, ids, labels = read_given(options)
-    chosen = {name: options[name] for name in ("method", "rescore", "recall") if options.get(name) is not None}
+    names = {"method": "method", "bits": "code_length", "rescore": "rescore", "recall": "recall"}
+    chosen = {name: options[given] for given, name in names.items() if options.get(given) is not None}
     for column in getattr(source, "left_out", ()):
         click.echo(f"left out: column {column}: it is no metadata, which are single values", err=True)
-    with VectorIndex.build(
-        folder, source, ids, labels=labels, code_length=options.get("bits"), anew=anew, **chosen
-    ) as index:
+    with VectorIndex.build(folder, source, ids, labels=labels, anew=anew, **chosen) as index:
         click.echo(f"{folder}: {len(index):,} vectors of {source.width} numbers, {index!r}")
         for k in MEASURED_K:
             click.echo(expectation(index, k))
         if (index.expected(10).recall or 1) < index.description.measured.target:
-            click.echo("warning: that is less than --recall: give more --bits, or another --method", err=True)
+            rescore = ADVICE.get(index.description.rescore, "")
+            click.echo(f"warning: that is less than --recall: give {rescore}more --bits, or another --method", err=True)
 
 
 def add_vectors(folder: Path, **options: Any) -> None:
@@ -104,12 +105,13 @@ def _lines(path: Path) -> list[str]:
         raise InputError(f"{path} cannot be read ({error}): give a text file with a line for each vector") from error
 
 
-def expectation(index: "VectorIndex", k: int, recall: float | None = None) -> str:
+def expectation(index: "VectorIndex", k: int, recall: float | None = None, conditions: bool = False) -> str:
     """What to expect of a search for k answers, in a line."""
-    expected, measured = index.expected(k, recall), index.description.measured
+    expected, measured = index.expected(k, recall, conditions), index.description.measured
     how = f"{expected.oversampling} candidates an answer" if index.index.features else "codes alone"
     if expected.recall is None:
-        return f"recall@{k}: not measured, of too few vectors; {how}"
+        why = "under conditions" if conditions else "of so many answers" if measured.of else "of too few vectors"
+        return f"recall@{k}: not measured {why}; {how}"
     return f"recall@{k}: {expected.recall:.3f} expected ({how}; measured with {measured.queries} vectors held out)"
 
 
@@ -159,4 +161,4 @@ def found_vectors(
                     row["cosine"] = round(1 - float(answers.scores[query, place]), 4)
                 # First, and not hidden by metadata of the same names.
                 rows.append({**row, **item.metadata, **row})
-        return rows, expectation(index, k, recall)
+        return rows, expectation(index, k, recall, bool(labels))

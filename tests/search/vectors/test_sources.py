@@ -1,3 +1,5 @@
+from decimal import Decimal
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -51,6 +53,7 @@ def test_other_columns_of_parquet_are_ids_and_metadata(tmp_path, vectors):
         "year": pa.array([2000 + row % 20 for row in range(600)]),
         "day": pa.array([row for row in range(600)], type=pa.date32()),
         "label": pa.array(["ab"[row % 2] for row in range(600)]).dictionary_encode(),
+        "price": pa.array([Decimal(row) / 2 for row in range(600)]),
         "authors": pa.array([["x"]] * 600),
     }
     source = open_vectors(written(tmp_path / "z.parquet", vectors, **columns), ids="doi")
@@ -58,7 +61,14 @@ def test_other_columns_of_parquet_are_ids_and_metadata(tmp_path, vectors):
     with VectorIndex.build(tmp_path / "papers.index", source, code_length=24) as index:
         found = index.search(vectors[7], 3, {"year": 2007, "label": "b"})
         assert found.ids[0, 0] == "10.1/7"
-        assert index.index.get("10.1/7").metadata == {"year": 2007, "day": "1970-01-08", "label": "b"}
+        assert index.index.get("10.1/7").metadata == {
+            "year": 2007,
+            "day": "1970-01-08",
+            "label": "b",
+            "price": 3.5,
+        }
+        cheap = index.search(vectors[7], 600, {"price": {"<": 10}}).ids[0]
+        assert sorted(cheap) == sorted(f"10.1/{row}" for row in range(20))
 
 
 def table_of(rows):

@@ -63,17 +63,40 @@ def test_the_recall_that_is_told_is_that_of_other_queries(folder, vectors):
             assert found == pytest.approx(expected.recall, abs=0.06)
 
 
-def test_a_copy_of_an_exact_answer_is_as_good_as_it(folder, vectors):
-    copies = np.tile(vectors[:60], (25, 1))
-    with VectorIndex.build(folder, copies, code_length=32) as index:
-        assert index.expected(10) == (1, 1.0)
-        assert index.description.measured.of[100][1] < 1
+@pytest.mark.parametrize("kind", ["copies", "of other lengths", "with noise", "tags"])
+def test_an_answer_of_the_cosine_of_an_exact_one_is_as_good_as_it(folder, vectors, kind):
+    generator = np.random.default_rng(7)
+    given = {
+        "copies": lambda copies: copies,
+        "of other lengths": lambda copies: copies * np.exp(generator.normal(size=(len(copies), 1))),
+        "with noise": lambda copies: copies + 1e-6 * generator.normal(size=copies.shape),
+        "tags": lambda copies: np.maximum(generator.random(copies.shape) < 0.2, np.eye(24)[np.arange(1500) % 24]),
+    }[kind](np.tile(vectors[:60], (25, 1)))
+    unit = given / np.linalg.norm(given, axis=1, keepdims=True)
+    queries = np.arange(200)
+    with VectorIndex.build(folder, given.astype(np.float32)) as index:
+        expected, found = index.expected(10), index.search(given[queries], 10)
+    cosines = unit[queries] @ unit.T
+    tenth = -np.sort(-cosines, axis=1)[:, 9:10]
+    true = np.mean(np.take_along_axis(cosines, found.ids, axis=1) >= tenth - 1e-6)
+    assert expected.recall == pytest.approx(true, abs=0.02)
+    assert kind == "tags" or expected == (1, 1.0)
+
+
+@pytest.mark.parametrize("width", [24, 600])
+def test_vectors_of_fewer_directions_than_bits_get_a_hash_function_that_needs_none(folder, vectors, width):
+    padded = np.zeros((600, width), np.float32)
+    padded[:, :24] = vectors
+    with VectorIndex.build(folder, padded) as index:
+        assert (index.description.method, index.description.code_length) == ("rotation", 512)
 
 
 def test_a_number_of_answers_between_two_that_were_measured_takes_the_worse():
     measured = MeasuredRecall(target=0.9, queries=9, items=99, of={100: {1: 0.7, 2: 0.92}, 10: {2: 0.8, 10: 0.95}})
-    assert [measured.expected(k).oversampling for k in (1, 10, 50, 100, 500)] == [10, 10, 10, 2, 2]
-    assert measured.expected(50).recall == 0.92
+    assert [measured.expected(k) for k in (10, 50, 100)] == [(10, 0.95), (10, 0.92), (2, 0.92)]
+    # Of fewer or more, or under conditions, nothing is known.
+    assert [measured.expected(k) for k in (1, 500)] == [(10, None)] * 2
+    assert measured.expected(100, conditions=True) == (10, None)
     with pytest.raises(InputError, match="recall is -1: give a share"):
         measured.expected(10, recall=-1)
 
@@ -209,6 +232,8 @@ def test_queries_of_another_width_are_refused(folder, vectors):
     with VectorIndex.build(folder, vectors, code_length=24) as index:
         with pytest.raises(InputError, match="queries have 23 numbers, this index has 24"):
             index.search(vectors[:, 1:], 3)
+        with pytest.raises(InputError, match="queries is a masked array"):
+            index.search(np.ma.masked_less(vectors, 0), 3)
         with pytest.raises(InputError, match="queries: row 1 has zeros alone"):
             index.search(broken(vectors[:2], 1, 0), 3)
         with pytest.raises(InputError, match="id 1000 is not in the index"):

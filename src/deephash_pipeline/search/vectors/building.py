@@ -1,7 +1,8 @@
 """Vectors -> an index in a folder, block by block: memory does not grow with their number."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
@@ -25,6 +26,8 @@ from deephash_pipeline.search.vectors.sources import VectorSource
 from deephash_pipeline.search.vectors.stored import Description, save_hash_function
 
 Rescore = Literal["int8", "float16", "none"]
+METHOD, BEYOND, CODE_LENGTH = "pca_rotation", "rotation", 512
+"""The usual hash function, that for more bits than directions, and the usual bits."""
 # A gigabyte at most, with what is made of a block.
 NUMBERS_AT_ONCE = 2**25
 ROWS_TO_FIT = 16_384
@@ -39,7 +42,7 @@ class BuildSettings:
     """How an index of vectors is made.
 
     Attributes:
-        method: key of the hash function.
+        method: key of the hash function; None for the usual one that the vectors allow.
         code_length: bits per code.
         rescore: type that vectors are stored as to bring candidates into order.
         recall: the share of the exact answers that searches are to find.
@@ -50,7 +53,7 @@ class BuildSettings:
         InputError: one of them is out of range.
     """
 
-    method: str
+    method: str | None
     code_length: int
     rescore: Rescore = "int8"
     recall: float = 0.99
@@ -58,7 +61,8 @@ class BuildSettings:
     anew: bool = False
 
     def __post_init__(self) -> None:
-        require_hash_function(self.method)
+        if self.method is not None:
+            require_hash_function(self.method)
         if self.rescore not in get_args(Rescore):
             raise InputError(f"rescore is {self.rescore!r}: choose one of {', '.join(get_args(Rescore))}")
         check_recall(self.recall)
@@ -94,7 +98,7 @@ def build_index(
         if values is not None and len(values) != source.count:
             raise InputError(f"there are {len(values)} {what} for {source.count} vectors: give one for each")
     held_out, to_fit = _drawn(source.count, settings.seed)
-    function = _fitted(source, settings, to_fit, classes)
+    method, function = _fitted(source, settings, to_fit, classes)
     stored = source.width if settings.rescore != "none" else 0
     kind = cast(FeatureType, settings.rescore if stored else "float16")
     queries = unit_rows(source.take(held_out), source.name, held_out)
@@ -116,9 +120,10 @@ def build_index(
             done = block.start + len(unit)
             for _ in range(block.start * STEPS // source.count, done * STEPS // source.count):
                 advance(f"{done:,} of {source.count:,}")
-        measured = measured_recall(index, exact, pack_bits(function.transform(queries)), settings.recall)
+        codes = pack_bits(function.transform(queries))
+        measured = measured_recall(index, exact, codes, settings.recall, partial(_unit_parts, source))
         about = Description(
-            method=settings.method,
+            method=method,
             code_length=settings.code_length,
             width=source.width,
             rescore=settings.rescore,
@@ -138,12 +143,30 @@ def _drawn(count: int, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]
 
 def _fitted(
     source: VectorSource, settings: BuildSettings, rows: NDArray[np.int64], labels: Sequence[str] | None
-) -> HashFunction:
-    function = HASH_FUNCTIONS[settings.method](settings.code_length, random_state=settings.seed)
+) -> tuple[str, HashFunction]:
+    unit = unit_rows(source.take(rows), source.name, rows)
+    if settings.method is None:
+        try:
+            return METHOD, _made(METHOD, settings).fit(unit)
+        except InputError:
+            # More bits than directions in which the vectors differ.
+            return BEYOND, _made(BEYOND, settings).fit(unit)
+    function = _made(settings.method, settings)
     if function.supervised and labels is None:
         raise InputError(f"method {settings.method} learns from labels: give them by --labels, or choose another")
     y = None if labels is None else [labels[row] for row in rows.tolist()]
-    return function.fit(unit_rows(source.take(rows), source.name, rows), y)
+    return settings.method, function.fit(unit, y)
+
+
+def _made(method: str, settings: BuildSettings) -> HashFunction:
+    return HASH_FUNCTIONS[method](settings.code_length, random_state=settings.seed)
+
+
+def _unit_parts(source: VectorSource, rows: NDArray[np.int64]) -> Iterator[NDArray[np.float32]]:
+    first = 0
+    for part in source.parts(rows):
+        yield unit_rows(part, source.name, rows[first : first + len(part)])
+        first += len(part)
 
 
 def unit_rows(vectors: NDArray[Any], name: str, rows: NDArray[np.int64]) -> NDArray[np.float32]:

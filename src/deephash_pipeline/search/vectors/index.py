@@ -21,8 +21,7 @@ from deephash_pipeline.search.index import HammingIndex
 from deephash_pipeline.search.replacing import HASH_FUNCTION, holds_vectors, refuse_exchanged
 from deephash_pipeline.search.reranking import ByFeatures
 from deephash_pipeline.search.texts import label_names
-from deephash_pipeline.search.vectors.building import BuildSettings, Rescore, build_index, unit_rows
-from deephash_pipeline.search.vectors.defaults import default_form
+from deephash_pipeline.search.vectors.building import CODE_LENGTH, BuildSettings, Rescore, build_index, unit_rows
 from deephash_pipeline.search.vectors.recall import Expected
 from deephash_pipeline.search.vectors.sources import ArrayVectors, VectorSource, open_vectors
 from deephash_pipeline.search.vectors.stored import Description, load_hash_function
@@ -69,7 +68,7 @@ class VectorIndex(CodedItems):
         metadata: Mapping[str, Sequence[Any]] | None = None,
         labels: Sequence[Any] | None = None,
         method: str | None = None,
-        code_length: int | None = None,
+        code_length: int = CODE_LENGTH,
         rescore: Rescore = "int8",
         recall: float = 0.99,
         seed: int = 0,
@@ -83,8 +82,8 @@ class VectorIndex(CodedItems):
             ids: 64-bit integers or strings, one for each; the numbers of their rows by default.
             metadata: values of an array's vectors by column, one for each.
             labels: names of classes, one for each: metadata, and what supervised hash functions learn from.
-            method: key of a hash function.
-            code_length: bits per code, 1..4096; by default what the recall takes, see `defaults.default_form`.
+            method: key of a hash function; by default ``pca_rotation``, or ``rotation`` for more bits than directions.
+            code_length: bits per code, 1..4096.
             rescore: type that vectors are stored as to bring candidates into order, ``int8``, ``float16`` or ``none``.
             recall: the share of the exact answers that searches are to find.
             seed: number that decides every random draw.
@@ -96,7 +95,6 @@ class VectorIndex(CodedItems):
         """
         source = _source(vectors, metadata)
         ids = getattr(source, "ids", None) if ids is None else ids
-        method, code_length = default_form(source.width, source.count, method, code_length)
         build_index(Path(folder), source, BuildSettings(method, code_length, rescore, recall, seed, anew), ids, labels)
         return cls.open(folder)
 
@@ -171,14 +169,15 @@ class VectorIndex(CodedItems):
             metadata = {**(metadata or {}), "label": label_names(labels)}
         self.index.add(ids, codes, metadata, features=unit if self.index.features else None, replace=replace)
 
-    def expected(self, k: int, recall: float | None = None) -> Expected:
+    def expected(self, k: int, recall: float | None = None, conditions: bool = False) -> Expected:
         """How many candidates for each of k answers a search rescores, and the recall that was measured with them.
 
         Args:
             k: number of vectors that are to be found.
             recall: wanted share of the exact answers; by default what the index was built for.
+            conditions: True under conditions, with which nothing was measured.
         """
-        return self.description.measured.expected(k, recall)
+        return self.description.measured.expected(k, recall, conditions)
 
     def search(self, queries: Any, k: int, where: Where | None = None, recall: float | None = None) -> Answers:
         """Find the k nearest of each query.
@@ -212,7 +211,8 @@ class VectorIndex(CodedItems):
     ) -> Answers:
         if not self.index.features:
             return self.index.search(codes, k, where)
-        found = self.index.search(codes, k, where, ByFeatures(unit, k * self.expected(k, recall).oversampling))
+        oversampling = self.expected(k, recall, conditions=bool(where)).oversampling
+        found = self.index.search(codes, k, where, ByFeatures(unit, k * oversampling))
         assert found.scores is not None
         # Of vectors of length 1 the squared distance is twice that of the cosine.
         return replace(found, scores=found.scores / np.float32(2))

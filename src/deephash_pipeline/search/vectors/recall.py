@@ -1,7 +1,6 @@
 """How much of the exact answers a search finds, measured on rows held out, and how many candidates a recall takes."""
 
-from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -12,8 +11,14 @@ from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.search.index import HammingIndex
 from deephash_pipeline.search.reranking import ByFeatures
 
-NEIGHBOURS = (10, 100)
+NEIGHBOURS = (1, 10, 100)
 OVERSAMPLING = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
+UNMEASURED = 10
+"""Candidates for each answer, at least, where nothing was measured."""
+FEWEST_QUERIES = 50
+"""With fewer rows held out nothing is measured."""
+SAME = 1e-6
+"""Cosines that differ by less are the same: single precision, and copies that were computed twice, know no better."""
 QUERIES_AT_ONCE = 50
 ROWS_AT_ONCE = 8192
 NOT_THERE = -np.inf
@@ -63,10 +68,11 @@ class MeasuredRecall(BaseModel):
     items: int
     of: Mapping[int, Mapping[int, float]]
 
-    def expected(self, k: int, recall: float | None = None) -> Expected:
+    def expected(self, k: int, recall: float | None = None, conditions: bool = False) -> Expected:
         """The least oversampling with which k answers have a recall; the largest measured one where none has.
 
-        Numbers of answers between two that were measured take the worse of both.
+        Numbers of answers between two that were measured take the worse of both. For others, or under conditions,
+        nothing was measured.
 
         Raises:
             InputError: see `check_recall`.
@@ -74,12 +80,15 @@ class MeasuredRecall(BaseModel):
         target = self.target if recall is None else recall
         check_recall(target)
         counts = sorted(self.of)
-        below = [count for count in counts if count <= k] or counts[:1]
-        above = [count for count in counts if count >= k] or counts[-1:]
-        found = [self._least(count, target) for count in {*below[-1:], *above[:1]}]
-        if not found:
+        if not counts:
             return Expected(max(OVERSAMPLING), None)
-        return Expected(max(each.oversampling for each in found), min(each.recall or 0 for each in found))
+        below = max((count for count in counts if count <= k), default=counts[0])
+        above = min((count for count in counts if count >= k), default=counts[-1])
+        found = [self._least(count, target) for count in (below, above)]
+        oversampling = max(each.oversampling for each in found)
+        if conditions or not counts[0] <= k <= counts[-1]:
+            return Expected(max(oversampling, UNMEASURED), None)
+        return Expected(oversampling, min(each.recall or 0 for each in found))
 
     def _least(self, count: int, target: float) -> Expected:
         pairs = sorted(self.of[count].items())
@@ -87,7 +96,7 @@ class MeasuredRecall(BaseModel):
 
 
 class ExactNeighbours:
-    """The nearest rows of some rows by cosine, gathered while all rows pass by.
+    """Cosines of the nearest rows of some rows, gathered while all rows pass by.
 
     Args:
         rows: numbers of those that are searched with, int64 (queries,), ascending.
@@ -98,76 +107,89 @@ class ExactNeighbours:
         >>> unit = np.eye(3, dtype=np.float32)[[0, 1, 0]]
         >>> exact = ExactNeighbours(np.array([0]), unit[:1], count=1)
         >>> exact.pass_by(0, unit)
-        >>> exact.rows.tolist()
-        [[2]]
+        >>> exact.least(1).tolist()
+        [1.0]
     """
 
     def __init__(self, rows: NDArray[np.int64], queries: NDArray[np.float32], count: int) -> None:
         self.of, self.queries = rows, queries
-        self.rows = np.full((len(rows), count), -1, dtype=np.int64)
         self._cosines = np.full((len(rows), count), NOT_THERE, dtype=np.float32)
-        self._contents: list[NDArray[np.int64]] = []
 
     def pass_by(self, start: int, unit: NDArray[np.float32]) -> None:
-        """Look at vectors of length 1, float32 (rows, width), the first of which is this row; all pass in order."""
+        """Look at vectors of length 1, float32 (rows, width), the first of which is this row."""
         for first in range(0, len(unit), ROWS_AT_ONCE):
             self._look_at(start + first, unit[first : first + ROWS_AT_ONCE])
 
     def _look_at(self, start: int, unit: NDArray[np.float32]) -> None:
-        self._contents.append(np.fromiter((hash(row.tobytes()) for row in unit), np.int64, len(unit)))
         cosines = self.queries @ unit.T
         own = np.flatnonzero((self.of >= start) & (self.of < start + len(unit)))
         cosines[own, self.of[own] - start] = NOT_THERE
-        keep = self.rows.shape[1]
         near = np.flatnonzero((cosines > self._cosines.min(axis=1, keepdims=True)).any(axis=0))
-        if not len(near):
-            return
-        all_cosines = np.concatenate([self._cosines, cosines[:, near]], axis=1)
-        numbers = start + near
-        best = np.argpartition(-all_cosines, keep - 1, axis=1)[:, :keep]
-        self._cosines = np.take_along_axis(all_cosines, best, axis=1)
-        new = numbers[np.maximum(best - keep, 0)]
-        self.rows = np.where(best < keep, np.take_along_axis(self.rows, np.minimum(best, keep - 1), axis=1), new)
+        if len(near):
+            both = np.concatenate([self._cosines, cosines[:, near]], axis=1)
+            self._cosines = -np.partition(-both, self._cosines.shape[1] - 1, axis=1)[:, : self._cosines.shape[1]]
 
-    def nearest(self, count: int) -> NDArray[np.int64]:
-        """The rows of the nearest, int64 (queries, count)."""
-        order = np.argsort(-self._cosines, axis=1, kind="stable")[:, :count]
-        return np.take_along_axis(self.rows, order, axis=1)
-
-    def vectors(self) -> NDArray[np.int64]:
-        """A number of the vector of each row: copies have one number, as any of them is as good an answer."""
-        return np.unique(np.concatenate(self._contents), return_inverse=True)[1]
+    def least(self, count: int) -> NDArray[np.float32]:
+        """The cosine of the last of so many nearest, float32 (queries,): any row with it is an exact answer."""
+        return -np.sort(-self._cosines, axis=1)[:, count - 1]
 
 
 def measured_recall(
-    index: HammingIndex, exact: ExactNeighbours, codes: NDArray[np.uint8], target: float
+    index: HammingIndex,
+    exact: ExactNeighbours,
+    codes: NDArray[np.uint8],
+    target: float,
+    parts: Callable[[NDArray[np.int64]], Iterator[NDArray[np.float32]]],
 ) -> MeasuredRecall:
-    """Search an index, whose positions are the rows, with the codes of held-out rows, each without itself."""
-    others = len(index) - 1
-    counts = [count for count in NEIGHBOURS if count <= others] if len(exact.of) else []
+    """Search an index, whose positions are the rows, with the codes of held-out rows, each without itself.
+
+    Args:
+        index: the index.
+        exact: cosines of the exact answers.
+        codes: codes of the held-out rows, packed.
+        target: recall that was asked for.
+        parts: function that gives the vectors of length 1 of rows, which ascend, some at a time.
+    """
+    others, queries = len(index) - 1, len(codes)
+    counts = [count for count in NEIGHBOURS if count <= others] if queries >= FEWEST_QUERIES else []
     steps = OVERSAMPLING if index.features else OVERSAMPLING[:1]
-    vector_of = exact.vectors()
-    truth = {count: vector_of[exact.nearest(count)] for count in counts}
-    sums = {count: dict.fromkeys(steps, 0) for count in counts}
-    for start in range(0, len(codes) if counts else 0, QUERIES_AT_ONCE):
+    found: dict[tuple[int, int], list[NDArray[np.int64]]] = {(count, step): [] for count in counts for step in steps}
+    for start in range(0, queries if counts else 0, QUERIES_AT_ONCE):
         some = slice(start, start + QUERIES_AT_ONCE)
         rerank = ByFeatures(exact.queries[some]) if index.features else None
         rows, scores = index.candidates(codes[some], min(steps[-1] * counts[-1], others) + 1, rerank)
         rows, scores = _without(exact.of[some], rows, scores)
-        for count in counts:
-            for step in steps:
-                order = np.argsort(scores[:, : step * count], axis=1, kind="stable")[:, :count]
-                found = vector_of[np.take_along_axis(rows, order, axis=1)]
-                sums[count][step] += sum(map(_shared, found, truth[count][some]))
-    of = {
-        count: {step: round(found / (count * len(codes)), 5) for step, found in by_step.items()}
-        for count, by_step in sums.items()
-    }
-    return MeasuredRecall(target=target, queries=len(codes), items=len(index), of=of)
+        asked = np.arange(queries)[some, np.newaxis]
+        for (count, step), answers in found.items():
+            order = np.argsort(scores[:, : step * count], axis=1, kind="stable")[:, :count]
+            answers.append(np.take_along_axis(rows, order, axis=1) * queries + asked)
+    pairs = np.unique(np.concatenate([part.ravel() for each in found.values() for part in each] or [exact.of[:0]]))
+    cosines = _cosines(pairs // queries, exact.queries, pairs % queries, parts) if len(pairs) else np.empty(0)
+    of: dict[int, dict[int, float]] = {count: {} for count in counts}
+    for (count, step), answers in found.items():
+        places = np.searchsorted(pairs, np.concatenate(answers))
+        as_near = cosines[places] >= exact.least(count)[:, np.newaxis] - SAME
+        of[count][step] = round(float(as_near.mean()), 5)
+    return MeasuredRecall(target=target, queries=queries, items=len(index), of=of)
 
 
-def _shared(found: NDArray[np.int64], truth: NDArray[np.int64]) -> int:
-    return (Counter(found.tolist()) & Counter(truth.tolist())).total()
+def _cosines(
+    rows: NDArray[np.int64],
+    queries: NDArray[np.float32],
+    asked: NDArray[np.int64],
+    parts: Callable[[NDArray[np.int64]], Iterator[NDArray[np.float32]]],
+) -> NDArray[np.float32]:
+    """Cosines of rows, which ascend, with a query each."""
+    distinct, place = np.unique(rows, return_inverse=True)
+    cosines = np.empty(len(rows), dtype=np.float32)
+    first = 0
+    for unit in parts(distinct):
+        start, stop = np.searchsorted(place, (first, first + len(unit)))
+        for low in range(start, stop, ROWS_AT_ONCE):
+            some = slice(low, min(low + ROWS_AT_ONCE, stop))
+            cosines[some] = np.einsum("ij,ij->i", queries[asked[some]], unit[place[some] - first])
+        first += len(unit)
+    return cosines
 
 
 def _without(

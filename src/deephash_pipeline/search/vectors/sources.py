@@ -13,6 +13,7 @@ from deephash_pipeline.common.errors import InputError
 
 SAFETENSORS_DTYPES = {"F16": "<f2", "F32": "<f4", "F64": "<f8"}
 ID_COLUMN = "id"
+ROWS_AT_ONCE = 8192
 
 
 class Block(NamedTuple):
@@ -46,6 +47,8 @@ class ArrayVectors:
     """
 
     def __init__(self, array: Any, name: str = "vectors", metadata: Mapping[str, Sequence[Any]] | None = None) -> None:
+        if isinstance(array, np.ma.MaskedArray):
+            raise InputError(f"{name} is a masked array: fill what is masked, or drop its rows")
         given = array if isinstance(array, np.ndarray) else _numbers(array, name)
         given = given[np.newaxis] if given.ndim == 1 else given
         if given.ndim != 2 or given.dtype.kind != "f" or given.dtype.itemsize > 8 or not given.size:
@@ -68,6 +71,11 @@ class ArrayVectors:
         """Some of them, of rows that ascend."""
         taken: NDArray[Any] = self._array[rows]
         return taken
+
+    def parts(self, rows: NDArray[np.int64]) -> Iterator[NDArray[Any]]:
+        """The same, some at a time."""
+        for start in range(0, len(rows), ROWS_AT_ONCE):
+            yield self.take(rows[start : start + ROWS_AT_ONCE])
 
 
 def _numbers(values: Any, name: str) -> NDArray[Any]:
@@ -129,11 +137,13 @@ class ParquetVectors:
 
     def take(self, rows: NDArray[np.int64]) -> NDArray[Any]:
         """See `ArrayVectors`."""
-        found = []
+        return np.concatenate(list(self.parts(rows)))
+
+    def parts(self, rows: NDArray[np.int64]) -> Iterator[NDArray[Any]]:
+        """See `ArrayVectors`."""
         for block in self._blocks(65_536, []):
             inside = rows[(rows >= block.start) & (rows < block.start + len(block.vectors))]
-            found.append(block.vectors[inside - block.start])
-        return np.concatenate(found)
+            yield block.vectors[inside - block.start]
 
     def values(self, column: str) -> list[Any]:
         """All values of a column of plain ones.
@@ -175,11 +185,13 @@ class ParquetVectors:
         return numbers.reshape(-1, int(width))
 
     def _values(self, column: Any) -> list[Any]:
-        """Values that an index can store: dates and the like as text."""
+        """Values that an index can store and compare: decimals as numbers, dates and the like as text."""
         types, kind = self._arrow.types, column.type
         if types.is_dictionary(kind):
             column = column.cast(kind.value_type)
-        elif types.is_temporal(kind) or types.is_decimal(kind):
+        elif types.is_decimal(kind):
+            column = column.cast(self._arrow.float64())
+        elif types.is_temporal(kind):
             column = column.cast(self._arrow.string())
         values: list[Any] = column.to_pylist()
         return values
