@@ -84,6 +84,57 @@ def test_every_copy_is_in_one_group_with_what_to_keep_and_why(command, folder, t
     assert {path.name for path in folder.iterdir()} == everything
 
 
+@pytest.mark.parametrize(("level", "copies"), [("--strict", []), ("--loose", ["captioned.png"])])
+def test_levels_differ_in_how_much_may_have_changed(command, tmp_path, level, copies):
+    captioned = scene(1)
+    ImageDraw.Draw(captioned).rectangle((60, 50, 110, 60), fill="white")
+    (tmp_path / "photos").mkdir()
+    scene(1).save(tmp_path / "photos" / "a.png")
+    scene(1).save(tmp_path / "photos" / "a.jpg", quality=90)
+    captioned.save(tmp_path / "photos" / "captioned.png")
+    [group] = found(command, tmp_path, tmp_path / "photos", level)["groups"]
+    assert names(group) - {"a.png", "a.jpg"} == set(copies)
+
+
+def page_of(form):
+    """A form of which some words are others."""
+    page = Image.new("RGB", (850, 1100), "white")
+    draw = ImageDraw.Draw(page)
+    rng, names = np.random.default_rng(0), ["to Ada Lovelace, London", "an Emmy Noether in Erlangen"]
+    for line in range(25):
+        words = " ".join(rng.choice(["first", "people", "water", "number", "about", "would"], rng.integers(1, 13)))
+        draw.text((80, 60 + 40 * line), names[form] if line == 9 else words, "black", font_size=20)
+    return page
+
+
+def tinted(picture, blue, red):
+    grey = picture.convert("L")
+    return Image.merge("YCbCr", [grey, *(Image.new("L", grey.size, value) for value in (blue, red))]).convert("RGB")
+
+
+def test_other_words_things_or_colours_in_one_frame_are_only_to_be_looked_at(command, tmp_path):
+    def actions(**pictures):
+        folder = tmp_path / "-".join(pictures)
+        folder.mkdir()
+        for name, (picture, options) in pictures.items():
+            picture.save(folder / f"{name}.{options.pop('format')}", **options)
+        [group] = found(command, tmp_path, folder)["groups"]
+        return {os.path.basename(member["path"]): (member["action"], member["reason"]) for member in group}
+
+    png, jpeg = {"format": "png"}, {"format": "jpg", "quality": 90}
+    pages = actions(one=(page_of(0), {**png}), other=(page_of(1), {**png}))
+    assert sorted(pages.values()) == [("keep", "as many pixels, most bytes"), ("look", "other details: look at it")]
+    assert actions(page=(page_of(0), {**png}), copy=(page_of(0), {**jpeg}))["copy.jpg"] == ("remove", "same picture")
+    coloured = actions(red=(tinted(scene(5), 110, 170), {**png}), blue=(tinted(scene(5), 170, 110), {**jpeg}))
+    assert coloured["blue.jpg"] == ("look", "other colours: look at it")
+    grey = actions(g=(scene(6).convert("L"), {**png}), colour=(scene(6), {**jpeg, "quality": 50}))
+    assert grey == {"colour.jpg": ("keep", "as many pixels, in colour"), "g.png": ("remove", "same picture")}
+    kept = actions(l=(scene(7), {**png}), lossy=(scene(7), {**jpeg, "quality": 100}))
+    assert kept["l.png"] == ("keep", "as many pixels, lossless")
+    larger = actions(large=(scene(8, (320, 240)).convert("L"), {**png}), s=(scene(8, (320, 240)).resize(SIZE), {**png}))
+    assert larger["s.png"] == ("look", "in colour, and the larger one is grey: look at it")
+
+
 def test_the_same_is_written_in_every_form(command, folder, tmp_path):
     outputs = {form: tmp_path / f"out.{form}" for form in ("csv", "html", "txt")}
     written = ("--csv", outputs["csv"], "--html", outputs["html"], "--remove-list", outputs["txt"])
@@ -138,7 +189,12 @@ def test_against_a_reference_only_what_has_a_copy_there_is_a_copy(command, folde
     scene(2).resize((80, 60)).save(reference / "small b.png")
     [group] = found(command, tmp_path, folder, "--against", reference)["groups"]
     proposed = [(os.path.basename(member["path"]), member["action"]) for member in group]
-    assert proposed == [("small b.png", "keep"), ("b.png", "remove")]
+    # Of what is larger than its copy in the reference nobody would want to lose the original.
+    assert proposed == [("small b.png", "keep"), ("b.png", "look")]
+    scene(2).save(reference / "b.webp", lossless=True)
+    [group] = found(command, tmp_path, folder, "--against", reference)["groups"]
+    proposed = [(os.path.basename(member["path"]), member["action"]) for member in group]
+    assert proposed == [("b.webp", "keep"), ("small b.png", "keep"), ("b.png", "remove")]
     # What is in both is of the reference.
     assert found(command, tmp_path, folder, "--against", folder)["groups"] == []
 

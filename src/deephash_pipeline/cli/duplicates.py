@@ -43,12 +43,14 @@ COLUMNS = ("action", "path", "width", "height", "bytes", "modified", "agreement"
     "--strict",
     "level",
     flag_value=Level.STRICT,
+    type=click.UNPROCESSED,
     help="Only what has hardly changed: cropped, but not framed; .0004 % of pairs were taken wrongly.",
 )
 @click.option(
     "--loose",
     "level",
     flag_value=Level.LOOSE,
+    type=click.UNPROCESSED,
     help="Also with text or a logo over it; .0008 % of pairs were taken wrongly: look at what is found.",
 )
 @click.option("--json", "json_file", type=FILE, help="Write the groups as JSON.")
@@ -73,7 +75,8 @@ def duplicates(
 
     PATHS are folders, globs, files, or CSVs with a column path. Copies may be recompressed, resized, cropped, turned,
     mirrored, brighter, grey, blurred or framed; of all pairs of other photographs .0005 % were taken wrongly for such.
-    The one to keep has the most pixels, then the most bytes, then the oldest date.
+    The one to keep has the most pixels, then colours, no loss, the most bytes and the oldest date. What has other
+    details or colours than it is only to be looked at.
     """
     outputs = [file for file in (json_file, csv_file, html_file, remove_list) if file is not None]
     _check_outputs(outputs, overwrite)

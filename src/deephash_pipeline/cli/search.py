@@ -35,7 +35,12 @@ from deephash_pipeline.search.replacing import ONNX_HASHER, holds_vectors
 @click.option("--radius", type=int, help="Find all at most so many bits away, at most k of them.")
 @click.option("--label", "labels", multiple=True, help="Only of this label; may be repeated.")
 @click.option("--rescore", is_flag=True, help="Bring the nearest into the order of the features that INDEX keeps.")
-@click.option("--distinct", "only_distinct", is_flag=True, help="Hide copies of pictures that come before.")
+@click.option(
+    "--distinct",
+    "only_distinct",
+    is_flag=True,
+    help="Hide copies of photographs that come before; of scans of text it hides others too.",
+)
 @click.option("--vectors", type=FOLDER, help="Search an index of vectors by those in a file.")
 @click.option("--column", help="Column of that Parquet file, or tensor of that safetensors file.")
 @click.option("--recall", type=float, help="Of a search by vectors, in place of what the index was built for.")

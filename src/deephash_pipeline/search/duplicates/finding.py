@@ -19,8 +19,9 @@ from deephash_pipeline.images.registration import Picture, register
 from deephash_pipeline.provenance import content_digest
 from deephash_pipeline.search.duplicates.candidates import candidates
 from deephash_pipeline.search.duplicates.fingerprints import Fingerprints, fingerprints
-from deephash_pipeline.search.duplicates.groups import Group, Member, Photo, best_first, read_photo
+from deephash_pipeline.search.duplicates.groups import Group, Member, Photo, advantage, best_first, read_photo
 from deephash_pipeline.search.duplicates.levels import Level
+from deephash_pipeline.search.duplicates.second_look import difference
 from deephash_pipeline.search.images.index import ImageIndex
 from deephash_pipeline.search.images.listing import ListedImage
 
@@ -140,10 +141,12 @@ def _group(found: dict[Photo, int], copies: _Copies) -> Group:
             members.append(Member(photo, "remove", agrees, "equal bytes"))
         elif photo.pages > 1:
             members.append(Member(photo, "look", agrees, "only the first of its pages is compared"))
-        elif agrees >= copies.least:
-            members.append(Member(photo, "remove", agrees, "same picture"))
-        else:
+        elif agrees < copies.least:
             members.append(Member(photo, "look", agrees, "a copy of a copy: look at it"))
+        elif doubt := advantage(photo, best) or difference(best, photo, copies.least >= Level.DEFAULT.agreement):
+            members.append(Member(photo, "look", agrees, doubt))
+        else:
+            members.append(Member(photo, "remove", agrees, "same picture"))
     return Group(members)
 
 

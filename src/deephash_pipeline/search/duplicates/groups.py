@@ -13,6 +13,9 @@ from deephash_pipeline.images.decoding.formats import FORMATS, check_readable
 SIDEWAYS = range(5, 9)
 """EXIF's orientations that swap height and width."""
 
+GREY_MODES = ("1", "L", "LA", "I", "I;16", "F")
+LOSSLESS = ("PNG", "TIFF", "BMP", "PPM")
+
 Action = Literal["keep", "remove", "look"]
 
 
@@ -28,6 +31,8 @@ class Photo(NamedTuple):
         modified: time of its last change, in seconds since 1970.
         reference: True if it is of the reference, which is never to be removed.
         pages: pictures in the file, of a TIFF or an animation; the first is compared.
+        grey: True if the file has no colours.
+        lossless: True for a format that keeps every pixel.
 
     Example:
         >>> Photo("a.jpg", Path("/photos/a.jpg"), 640, 480, 51_200, 1.6e9).pixels
@@ -42,6 +47,8 @@ class Photo(NamedTuple):
     modified: float
     reference: bool = False
     pages: int = 1
+    grey: bool = False
+    lossless: bool = False
 
     @property
     def pixels(self) -> int:
@@ -92,6 +99,8 @@ def read_photo(name: str, path: Path, reference: bool = False) -> Photo:
     status = os.stat(path)
     with Image.open(path, formats=FORMATS) as image:
         width, height = image.size
+        grey = image.mode in GREY_MODES
+        lossless = image.format in LOSSLESS and image.mode != "P"
         try:
             # Pillow gives the size of a TIFF as it is shown.
             sideways = image.format != "TIFF" and image.getexif().get(ExifTags.Base.Orientation) in SIDEWAYS
@@ -104,7 +113,20 @@ def read_photo(name: str, path: Path, reference: bool = False) -> Photo:
             pages = 2
     if sideways:
         width, height = height, width
-    return Photo(name, path, width, height, status.st_size, status.st_mtime, reference, pages)
+    return Photo(name, path, width, height, status.st_size, status.st_mtime, reference, pages, grey, lossless)
+
+
+def advantage(photo: Photo, best: Photo) -> str | None:
+    """Say what a file has that the one to keep lacks; None for nothing.
+
+    Example:
+        >>> large = Photo("a.jpg", Path("a.jpg"), 640, 480, 51_200, 1.6e9)
+        >>> advantage(large, large._replace(width=64, height=48, reference=True))
+        'larger than that in the reference: look at it'
+    """
+    if photo.pixels > best.pixels:
+        return "larger than that in the reference: look at it"
+    return "in colour, and the larger one is grey: look at it" if best.grey and not photo.grey else None
 
 
 def best_first(photos: Sequence[Photo]) -> tuple[list[Photo], str]:
@@ -116,7 +138,9 @@ def best_first(photos: Sequence[Photo]) -> tuple[list[Photo], str]:
         >>> best[0].name, reason
         ('20.jpg', 'most pixels')
     """
-    order = sorted(photos, key=lambda p: (not p.reference, -p.pixels, -p.bytes, p.modified, p.name))
+    order = sorted(
+        photos, key=lambda p: (not p.reference, -p.pixels, p.grey, not p.lossless, -p.bytes, p.modified, p.name)
+    )
     best = order[0]
     others = [photo for photo in order[1:] if photo.reference == best.reference]
     if best.reference and not others:
@@ -124,6 +148,10 @@ def best_first(photos: Sequence[Photo]) -> tuple[list[Photo], str]:
     second = others[0]
     if best.pixels > second.pixels:
         return order, "most pixels"
+    if second.grey and not best.grey:
+        return order, "as many pixels, in colour"
+    if best.lossless and not second.lossless:
+        return order, "as many pixels, lossless"
     if best.bytes > second.bytes:
         return order, "as many pixels, most bytes"
     if best.modified < second.modified:
