@@ -94,6 +94,9 @@ def test_vectors_of_fewer_directions_than_bits_get_a_hash_function_that_needs_no
 def test_a_number_of_answers_between_two_that_were_measured_takes_the_worse():
     measured = MeasuredRecall(target=0.9, queries=9, items=99, of={100: {1: 0.7, 2: 0.92}, 10: {2: 0.8, 10: 0.95}})
     assert [measured.expected(k) for k in (10, 50, 100)] == [(10, 0.95), (10, 0.92), (2, 0.92)]
+    # More than most of them find, what is stored of the vectors does not allow.
+    flat = MeasuredRecall(target=0.99, queries=9, items=99, of={10: {1: 0.7, 4: 0.95, 128: 0.95}})
+    assert flat.expected(10) == (4, 0.95)
     # Of fewer or more, or under conditions, nothing is known.
     assert [measured.expected(k) for k in (1, 500)] == [(10, None)] * 2
     assert measured.expected(100, conditions=True) == (10, None)

@@ -69,7 +69,7 @@ class MeasuredRecall(BaseModel):
     of: Mapping[int, Mapping[int, float]]
 
     def expected(self, k: int, recall: float | None = None, conditions: bool = False) -> Expected:
-        """The least oversampling with which k answers have a recall; the largest measured one where none has.
+        """The least oversampling with which k answers have a recall, or as much of it as with any that was measured.
 
         Numbers of answers between two that were measured take the worse of both. For others, or under conditions,
         nothing was measured.
@@ -92,7 +92,8 @@ class MeasuredRecall(BaseModel):
 
     def _least(self, count: int, target: float) -> Expected:
         pairs = sorted(self.of[count].items())
-        return Expected(*next((pair for pair in pairs if pair[1] >= target), pairs[-1]))
+        most = max(recall for _, recall in pairs)
+        return Expected(*next(pair for pair in pairs if pair[1] >= min(target, most)))
 
 
 class ExactNeighbours:
