@@ -116,22 +116,22 @@ def test_other_words_things_or_colours_in_one_frame_are_only_to_be_looked_at(com
     def actions(**pictures):
         folder = tmp_path / "-".join(pictures)
         folder.mkdir()
-        for name, (picture, options) in pictures.items():
-            picture.save(folder / f"{name}.{options.pop('format')}", **options)
+        for name, (picture, suffix, options) in pictures.items():
+            picture.save(folder / f"{name}.{suffix}", **options)
         [group] = found(command, tmp_path, folder)["groups"]
         return {os.path.basename(member["path"]): (member["action"], member["reason"]) for member in group}
 
-    png, jpeg = {"format": "png"}, {"format": "jpg", "quality": 90}
-    pages = actions(one=(page_of(0), {**png}), other=(page_of(1), {**png}))
+    png, jpeg = ("png", {}), ("jpg", {"quality": 90})
+    pages = actions(one=(page_of(0), *png), other=(page_of(1), *png))
     assert sorted(pages.values()) == [("keep", "as many pixels, most bytes"), ("look", "other details: look at it")]
-    assert actions(page=(page_of(0), {**png}), copy=(page_of(0), {**jpeg}))["copy.jpg"] == ("remove", "same picture")
-    coloured = actions(red=(tinted(scene(5), 110, 170), {**png}), blue=(tinted(scene(5), 170, 110), {**jpeg}))
+    assert actions(page=(page_of(0), *png), copy=(page_of(0), *jpeg))["copy.jpg"] == ("remove", "same picture")
+    coloured = actions(red=(tinted(scene(5), 110, 170), *png), blue=(tinted(scene(5), 170, 110), *jpeg))
     assert coloured["blue.jpg"] == ("look", "other colours: look at it")
-    grey = actions(g=(scene(6).convert("L"), {**png}), colour=(scene(6), {**jpeg, "quality": 50}))
+    grey = actions(g=(scene(6).convert("L"), *png), colour=(scene(6), "jpg", {"quality": 50}))
     assert grey == {"colour.jpg": ("keep", "as many pixels, in colour"), "g.png": ("remove", "same picture")}
-    kept = actions(l=(scene(7), {**png}), lossy=(scene(7), {**jpeg, "quality": 100}))
+    kept = actions(l=(scene(7), *png), lossy=(scene(7), "jpg", {"quality": 100}))
     assert kept["l.png"] == ("keep", "as many pixels, lossless")
-    larger = actions(large=(scene(8, (320, 240)).convert("L"), {**png}), s=(scene(8, (320, 240)).resize(SIZE), {**png}))
+    larger = actions(large=(scene(8, (320, 240)).convert("L"), *png), s=(scene(8, (320, 240)).resize(SIZE), *png))
     assert larger["s.png"] == ("look", "in colour, and the larger one is grey: look at it")
 
 

@@ -143,6 +143,7 @@ def _group(found: dict[Photo, int], copies: _Copies) -> Group:
             members.append(Member(photo, "look", agrees, "only the first of its pages is compared"))
         elif agrees < copies.least:
             members.append(Member(photo, "look", agrees, "a copy of a copy: look at it"))
+        # What the loosest level takes may have text over it.
         elif doubt := advantage(photo, best) or difference(best, photo, copies.least >= Level.DEFAULT.agreement):
             members.append(Member(photo, "look", agrees, doubt))
         else:

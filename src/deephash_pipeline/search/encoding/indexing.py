@@ -10,7 +10,7 @@ from deephash_pipeline.images.batches import SkippedImage
 from deephash_pipeline.search.answers import Item
 from deephash_pipeline.search.encoding.code_folder import CodeBlock, CodeFolder
 from deephash_pipeline.search.images import AddedImages, ImageIndex
-from deephash_pipeline.search.texts import one_form
+from deephash_pipeline.search.images.changes import has_label
 
 
 def add_encoded(images: ImageIndex, codes: CodeFolder) -> AddedImages:
@@ -68,8 +68,7 @@ def add_encoded(images: ImageIndex, codes: CodeFolder) -> AddedImages:
 
 
 def _is(item: Item, block: CodeBlock, row: int) -> bool:
-    label = block.labels[row]
-    return np.array_equal(item.code, block.codes[row]) and item.metadata.get("label") == (label and one_form(label))
+    return np.array_equal(item.code, block.codes[row]) and has_label(item.metadata, block.labels[row])
 
 
 def _path(root: str, name: str) -> str | None:

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from deephash_pipeline.common.stores import stamp_of
 from deephash_pipeline.images.batches import SkippedImage
@@ -71,7 +71,7 @@ def compared(index: HammingIndex, images: Sequence[ListedImage], verify: bool = 
             result.skipped.append(SkippedImage(row, image.id, reason))
         elif (
             of_another
-            or (image.labelled and item.get("label") != (image.label and one_form(image.label)))
+            or (image.labelled and not has_label(item, image.label))
             or (stamp is not None and stamped.stamp not in (None, stamp))
             or (verify and stamped.stamp is not None and with_digest(stamped, image.path).digest != item.get(DIGEST))
         ):
@@ -88,6 +88,16 @@ def compared(index: HammingIndex, images: Sequence[ListedImage], verify: bool = 
     copied = {image.id for image, _ in copies}
     to_encode = [image for image in result.to_encode if image.id not in copied]
     return result._replace(to_encode=to_encode, copies=copies, there=there)
+
+
+def has_label(metadata: Mapping[str, Any], label: str | None) -> bool:
+    """Tell whether the metadata of an item have a label, however it is composed; None for none.
+
+    Example:
+        >>> has_label({"label": "café"}, "cafe\N{COMBINING ACUTE ACCENT}"), has_label({}, None)
+        (True, True)
+    """
+    return bool(metadata.get("label") == (label and one_form(label)))
 
 
 def with_digest(image: ListedImage, path: Path) -> ListedImage:

@@ -15,12 +15,12 @@ from PIL import Image
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.folders import INDEX_FILE
 from deephash_pipeline.search import HammingIndex
+from deephash_pipeline.search.images.changes import has_label
 from deephash_pipeline.search.images.index import ImageIndex
 from deephash_pipeline.search.images.listing import ListedImage
 from deephash_pipeline.search.images.stored import picture_name, same_hasher, write_picture
 from deephash_pipeline.search.images.updating import AddedImages
 from deephash_pipeline.search.replacing import PICTURES, replacing_index
-from deephash_pipeline.search.texts import one_form
 
 if TYPE_CHECKING:
     from deephash_pipeline.deephash import ImageHasher
@@ -153,7 +153,7 @@ def _agree(images: ImageIndex, encoded: EncodedDatabase, there: list[int]) -> bo
     """Whether those images that the index has already, by their rows, have the same codes and labels there."""
     items = images.index.items([encoded.ids[row] for row in there])
     return all(
-        item.metadata.get("label") == one_form(encoded.labels[row]) and np.array_equal(item.code, encoded.codes[row])
+        has_label(item.metadata, encoded.labels[row]) and np.array_equal(item.code, encoded.codes[row])
         for row, item in zip(there, items, strict=True)
     )
 

@@ -152,21 +152,24 @@ def measured_recall(
         parts: function that gives the vectors of length 1 of rows, which ascend, some at a time.
     """
     others, queries = len(index) - 1, len(codes)
-    counts = [count for count in NEIGHBOURS if count <= others] if queries >= FEWEST_QUERIES else []
+    if queries < FEWEST_QUERIES:
+        return MeasuredRecall(target=target, queries=queries, items=len(index), of={})
     steps = OVERSAMPLING if index.features else OVERSAMPLING[:1]
-    found: dict[tuple[int, int], list[NDArray[np.int64]]] = {(count, step): [] for count in counts for step in steps}
-    for start in range(0, queries if counts else 0, QUERIES_AT_ONCE):
+    found: dict[tuple[int, int], list[NDArray[np.int64]]] = {
+        (count, step): [] for count in NEIGHBOURS for step in steps
+    }
+    for start in range(0, queries, QUERIES_AT_ONCE):
         some = slice(start, start + QUERIES_AT_ONCE)
         rerank = ByFeatures(exact.queries[some]) if index.features else None
-        rows, scores = index.candidates(codes[some], min(steps[-1] * counts[-1], others) + 1, rerank)
+        rows, scores = index.candidates(codes[some], min(steps[-1] * NEIGHBOURS[-1], others) + 1, rerank)
         rows, scores = _without(exact.of[some], rows, scores)
         asked = np.arange(queries)[some, np.newaxis]
         for (count, step), answers in found.items():
             order = np.argsort(scores[:, : step * count], axis=1, kind="stable")[:, :count]
             answers.append(np.take_along_axis(rows, order, axis=1) * queries + asked)
-    pairs = np.unique(np.concatenate([part.ravel() for each in found.values() for part in each] or [exact.of[:0]]))
-    cosines = _cosines(pairs // queries, exact.queries, pairs % queries, parts) if len(pairs) else np.empty(0)
-    of: dict[int, dict[int, float]] = {count: {} for count in counts}
+    pairs = np.unique(np.concatenate([part.ravel() for each in found.values() for part in each]))
+    cosines = _cosines(pairs // queries, exact.queries, pairs % queries, parts)
+    of: dict[int, dict[int, float]] = {count: {} for count in NEIGHBOURS}
     for (count, step), answers in found.items():
         places = np.searchsorted(pairs, np.concatenate(answers))
         as_near = cosines[places] >= exact.least(count)[:, np.newaxis] - SAME

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.search.features import ROWS_AT_ONCE
 
 SAFETENSORS_DTYPES = {"F16": "<f2", "F32": "<f4", "F64": "<f8"}
 ID_COLUMN = "id"
-ROWS_AT_ONCE = 8192
 
 
 class Block(NamedTuple):
