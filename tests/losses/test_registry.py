@@ -3,6 +3,7 @@
 import inspect
 import re
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ import torch
 from torch import nn
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.losses import LOSS_PARAMETERS, LOSSES, build_loss
+from deephash_pipeline.losses import LOSS_PARAMETERS, LOSSES, HashingLoss, build_loss
 from deephash_pipeline.networks import (
     ClassificationHead,
     HashLayerParameters,
@@ -258,3 +259,31 @@ def test_a_few_epochs_on_any_loss_make_better_codes(parameters):
     assert after > before + 0.1
     assert after > 0.85
     assert len(history) == 15
+
+
+class Returning(HashingLoss):
+    """Returns what it is told, made of u."""
+
+    needs = ("returned",)
+    returned: Any
+
+    def loss_and_metrics(self, u, labels):
+        return self.returned(u)
+
+
+@pytest.mark.parametrize(
+    ("returned", "message"),
+    [
+        (lambda u: (u.mean(1), {}), "a floating scalar"),
+        (lambda u: u.mean(), "a floating scalar"),
+        (lambda u: (1.0, {}), "a floating scalar"),
+        (lambda u: (u.mean().long(), {}), "a floating scalar"),
+        (lambda u: (u.mean(), {"part": 0.5}), "a dictionary of others"),
+        (lambda u: (u.mean(), {"part": u.mean(0)}), "a dictionary of others"),
+        (lambda u: (u.detach().mean(), {}), "without gradient: compute it from u"),
+        (lambda u: (u.mean(), {"epoch": u.mean()}), "watches `epoch`"),
+    ],
+)
+def test_what_a_loss_of_ones_own_must_not_return_is_named(returned, message):
+    with pytest.raises(InputError, match=rf"^Returning.*{message}"):
+        Returning(returned)(torch.ones(2, 3, requires_grad=True), torch.tensor([0, 1]))

@@ -223,6 +223,21 @@ def test_an_objective_that_follows_progress_receives_before_each_step_how_much_i
     assert objective.received == pytest.approx([step / steps for step in range(steps)])
 
 
+class Sometimes(CrossEntropy):
+    """Watches something in its first batch alone."""
+
+    def forward(self, outputs, labels):
+        loss = super().forward(outputs, labels)
+        self.metrics, self.watched = ({} if hasattr(self, "watched") else self.metrics), True
+        return loss
+
+
+def test_metrics_that_come_and_go_are_refused():
+    x, labels = blobs(96)
+    with pytest.raises(InputError, match="watched metrics differ from batch to batch: accuracy"):
+        train(linear(), Sometimes(), labelled(x, labels), parameters(), TrainingRun("test", 1))
+
+
 @pytest.mark.parametrize(("device", "remedy"), [("gpu", "unknown device `gpu`"), ("cuda:99", "`cuda:99` is not there")])
 def test_a_device_that_is_not_there_is_refused(device, remedy):
     with pytest.raises(InputError, match=remedy):

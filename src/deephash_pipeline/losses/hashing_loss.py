@@ -1,6 +1,7 @@
 """What every loss of hash codes has in common: how it is called, what it needs, and what is watched beside it."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Self, TypeAlias, dataclass_transform
 
@@ -16,6 +17,10 @@ Need: TypeAlias = Literal["code_length", "classes", "labels", "random_state"]
 
 Outputs: TypeAlias = Any
 """What the network's head gives: u of shape (batch, code_length), or (u, logits) or (u, z) to losses that read more."""
+
+
+TAKEN = {"epoch", "learning_rate", "loss"}
+"""Columns that every history has."""
 
 
 @dataclass_transform(eq_default=False, field_specifiers=(field,))
@@ -92,7 +97,7 @@ class HashingLoss(_OfFields, ABC):
             raise InputError(f"{type(self).__name__} takes all pairs of a batch: leave out the miner")
         outputs, labels = self.checked_batch(outputs, labels)
         with torch.autocast(labels.device.type, enabled=False):
-            loss, metrics = self.loss_and_metrics(outputs, labels)
+            loss, metrics = self.checked_result(self.loss_and_metrics(outputs, labels), outputs)
         self.metrics = {name: metric.detach() for name, metric in metrics.items()}
         return loss
 
@@ -123,6 +128,30 @@ class HashingLoss(_OfFields, ABC):
             return outputs, numbers
         require_one_label(self.several_labels, owner)
         return outputs, labels
+
+    def checked_result(self, result: Any, outputs: Outputs) -> tuple[Tensor, Mapping[str, Tensor]]:
+        """Refuse what `loss_and_metrics` must not return, so that an error names it."""
+        owner, u = type(self).__name__, outputs[0] if isinstance(outputs, tuple) else outputs
+        match result:
+            case (Tensor() as loss, {**metrics}) if all(map(is_scalar, (loss, *metrics.values()))):
+                pass
+            case _:
+                raise InputError(f"{owner}.loss_and_metrics must return a floating scalar, and a dictionary of others")
+        if torch.is_grad_enabled() and u.requires_grad and not loss.requires_grad:
+            raise InputError(f"{owner}.loss_and_metrics returns a loss without gradient: compute it from u")
+        if taken := TAKEN & metrics.keys():
+            raise InputError(f"{owner} watches `{min(taken)}`, a name that every history has: give it another")
+        return loss, metrics
+
+
+def is_scalar(value: object) -> bool:
+    """Tell whether a value is one floating number of PyTorch's.
+
+    Example:
+        >>> is_scalar(torch.tensor(1.0)), is_scalar(torch.ones(1)), is_scalar(1.0)
+        (True, False, False)
+    """
+    return isinstance(value, Tensor) and value.ndim == 0 and value.is_floating_point()
 
 
 def at_least_float32(outputs: Tensor) -> Tensor:

@@ -157,7 +157,9 @@ class BatchGradients:
         self.set_batch = objective.set_batch if isinstance(objective, KnowsItsBatch) else None
         # An objective may compare several views of an image, each augmented by a draw of its own.
         self.views = getattr(objective, "views", 1)
-        self.undivided = [parameter for parameter in module.parameters() if parameter not in divided]
+        self.learning = [each for each in (module, objective) if isinstance(each, nn.Module)]
+        parameters_of_both = (parameter for each in self.learning for parameter in each.parameters())
+        self.undivided = [parameter for parameter in parameters_of_both if parameter not in divided]
         self.through_body = torch.compile(self.body) if parameters.compile else self.body
 
     def __call__(self, indices: NDArray[np.int64], seed: int) -> tuple[Tensor, dict[str, Tensor]]:
@@ -173,7 +175,8 @@ class BatchGradients:
         Raises:
             InputError: the batch has fewer samples than ranks.
         """
-        self.module.zero_grad(set_to_none=True)
+        for each in self.learning:
+            each.zero_grad(set_to_none=True)
         indices = np.tile(indices, self.views)
         on_device = to_device(indices, self.device)
         labels = self.labels[on_device]

@@ -17,7 +17,7 @@ from deephash_pipeline.training.gradients import BatchGradients, FollowsProgress
 from deephash_pipeline.training.inference import outputs_in_blocks
 from deephash_pipeline.training.inputs import LabelledInputs
 from deephash_pipeline.training.parameters import TrainingParameters, TrainingRun
-from deephash_pipeline.training.ranks import any_rank, join_ranks, rank, share_state, take_from_first_rank
+from deephash_pipeline.training.ranks import any_rank, join_ranks, rank, share_state
 from deephash_pipeline.training.resuming.continuation import Continuation
 from deephash_pipeline.training.resuming.interruption import stop_requests
 from deephash_pipeline.training.resuming.state import History, Training
@@ -47,7 +47,8 @@ def train(
     Args:
         module: maps a batch of inputs to the objective's first argument; moved to the run's device, left in evaluation
             mode.
-        objective: maps (outputs, labels) to a loss and metrics to watch.
+        objective: maps (outputs, labels) to a loss and metrics to watch. Parameters of its own are learned too, at the
+            rate of the head.
         training_set: inputs and labels that are learned from.
         parameters: optimiser, schedule and sampler.
         run: name, seed, device, checkpoints, and what is measured after each epoch.
@@ -79,11 +80,11 @@ def train(
     steps = steps_per_epoch(len(inputs), parameters, run.name)
     module.to(device=device, memory_format=torch.channels_last)  # type: ignore[call-overload]
     share_state(module)
-    if isinstance(objective, nn.Module):
-        objective.to(device)
+    own = objective if isinstance(objective, nn.Module) else nn.Module()
+    share_state(own.to(device))
     gradients = BatchGradients(module, objective, training_set, parameters, device)
     optimizer = torch.optim.SGD(
-        _by_rate(module, parameters),
+        _by_rate(module, own, parameters),
         momentum=parameters.momentum,
         weight_decay=parameters.weight_decay,
         nesterov=parameters.momentum > 0,
@@ -91,7 +92,7 @@ def train(
         fused=device.type in ("cpu", "cuda"),
     )
     schedule = Schedule(optimizer, parameters, parameters.epochs * steps)
-    training = Training(module, optimizer, schedule, objective if isinstance(objective, LearnsCodes) else None)
+    training = Training(module, optimizer, schedule, own)
     set_progress = objective.set_progress if isinstance(objective, FollowsProgress) else None
     continuation = Continuation(training, run)
     continuation.start(training_set, parameters)
@@ -104,7 +105,7 @@ def train(
         for epoch in () if training.progress.finished else range(training.progress.epoch, parameters.epochs + 1):
             if isinstance(objective, LearnsCodes) and training.progress.step == 0:
                 objective.start_epoch(torch.from_numpy(outputs_in_blocks(module, inputs)).to(device))
-                take_from_first_rank(objective.state_dict().values())
+                share_state(own)
             module.train()
             for step, indices in enumerate(epoch_batches(len(inputs), parameters, run.seed, epoch)):
                 if step < training.progress.step:
@@ -119,7 +120,7 @@ def train(
                 advance(f"epoch {epoch} of {parameters.epochs}")
             means = training.progress.means()
             # The last step's loss precedes its update.
-            weights_are_finite = all(weight.isfinite().all() for weight in module.parameters())
+            weights_are_finite = all(weight.isfinite().all() for weight in training.weights().values())
             if not np.isfinite(means["loss"]) or not weights_are_finite:
                 became = "weights became infinite" if np.isfinite(means["loss"]) else f"the loss became {means['loss']}"
                 module.load_state_dict(training.progress.last_good)
@@ -141,14 +142,15 @@ def train(
     return training.progress.history
 
 
-def _by_rate(module: nn.Module, parameters: TrainingParameters) -> list[dict[str, Any]]:
-    """Group the weights of a module, which need not have a trunk, by their learning rates."""
+def _by_rate(module: nn.Module, objective: nn.Module, parameters: TrainingParameters) -> list[dict[str, Any]]:
+    """Group the weights of a module, which need not have a trunk, and of an objective by their learning rates."""
     rate, factor = parameters.learning_rate, parameters.head_rate_factor
     if factor == 1:
-        return [{"params": list(module.parameters()), "lr": rate}]
+        return [{"params": [*module.parameters(), *objective.parameters()], "lr": rate}]
     parts: dict[bool, list[nn.Parameter]] = {True: [], False: []}
     for name, weight in module.named_parameters():
         parts[name.startswith("trunk.")].append(weight)
+    parts[False] += objective.parameters()
     return [{"params": parts[True], "lr": rate}, {"params": parts[False], "lr": rate * factor}]
 
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from deephash_pipeline.losses import DFH, DSDH, CIBHash, ExponentiatedLoss, GreedyHash, HashNet, SimilarityBits
+from deephash_pipeline.losses import DFH, DSDH, CIBHash, ExponentiatedLoss, GreedyHash, HashingLoss, HashNet, SimilarityBits
 from deephash_pipeline.networks import (
     ClassificationHead,
     HashLayerParameters,
@@ -65,12 +65,29 @@ def similarity_bits():
     return SimilarityBits(HashNet(), torch.randn(50, 4, generator=torch.Generator().manual_seed(4)), 2, 3.0)
 
 
+class MovingProxies(HashingLoss):
+    """Learned class proxies, and a moving mean of u, which the loss keeps away from 0."""
+
+    needs = ("code_length",)
+    code_length: int
+
+    def __post_init__(self):
+        self.proxies = nn.Parameter(torch.linspace(-1, 1, 3 * self.code_length).view(3, -1))
+        self.register_buffer("mean", torch.zeros(self.code_length))
+
+    def loss_and_metrics(self, u, labels):
+        self.mean.lerp_(u.detach().mean(0), 0.1)
+        loss = (u - self.proxies[labels]).square().mean() + (u * self.mean).mean()
+        return loss, {"proxy_size": self.proxies.abs().mean()}
+
+
 RIVALS = {
     "a loss with a layer of its own": (greedy_network, GreedyHash),
     "bits that keep similarities beside a loss that follows progress": (hash_network, similarity_bits),
     "a divided hash layer": (divided_network, HashNet),
     "a loss with codes of its own": (hash_network, lambda: DSDH(6, images()[1], quantisation_weight=0.5)),
     "a loss with centres of its own": (hash_network, lambda: DFH(6, images()[1])),
+    "learned proxies and a moving mean": (hash_network, lambda: MovingProxies(6)),
     "a frozen trunk and two views": (frozen_network, CIBHash),
 }
 
@@ -88,6 +105,15 @@ def test_a_training_killed_after_any_step_ends_bit_for_bit_as_if_it_had_not_been
         resumed_weights, resumed_history = fine_tune(CheckpointFolder(folder, 30), loss(), network(), **changes)
         assert resumed_weights == weights
         assert exactly(resumed_history) == exactly(history)
+
+
+@pytest.mark.parametrize("factor", [1, 2])
+def test_parameters_of_the_objective_are_learned(factor):
+    loss = MovingProxies(6)
+    before = loss.proxies.detach().clone()
+    _, history = fine_tune(objective=loss, head_rate_factor=factor)
+    assert (loss.proxies != before).all()
+    assert len({row["proxy_size"] for row in history}) == len(history)
 
 
 def test_the_plateau_variant_drops_its_rate_and_converges_early():

@@ -7,7 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from deephash_pipeline.training.gradients import LearnsCodes
+from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.training.schedule import Schedule
 
 PARTS = ("module", "objective", "last_good", "momentum", "total")
@@ -38,6 +39,8 @@ class Progress:
 
     def add(self, metrics: Mapping[str, Tensor]) -> None:
         """Count a step. Sums stay on the device: to read them at every step would make the CPU wait for it."""
+        if self.step and metrics.keys() != self.totals.keys():
+            raise InputError(f"watched metrics differ from batch to batch: {', '.join(metrics.keys() ^ self.totals)}")
         for name, metric in metrics.items():
             self.totals[name] = self.totals[name] + metric if name in self.totals else metric.clone()
         self.step += 1
@@ -48,14 +51,14 @@ class Progress:
 
 
 class Training:
-    """Module, optimiser, schedule and progress of one training, and the objective if that learns too."""
+    """Module, optimiser, schedule and progress of one training, and the objective, which may learn too."""
 
     def __init__(
         self,
         module: nn.Module,
         optimizer: torch.optim.Optimizer,
         schedule: Schedule,
-        objective: LearnsCodes | None = None,
+        objective: nn.Module,
     ) -> None:
         self.module = module
         self.optimizer = optimizer
@@ -67,6 +70,13 @@ class Training:
     def learning_rate(self) -> float:
         """The optimiser's, now."""
         return float(self.optimizer.param_groups[0]["lr"])
+
+    def weights(self) -> dict[str, nn.Parameter]:
+        """What is learned: the module's parameters, and those of the objective."""
+        return {
+            **dict(self.module.named_parameters()),
+            **{f"objective.{name}": weight for name, weight in self.objective.named_parameters()},
+        }
 
     def copy_of_module(self) -> dict[str, Tensor]:
         """Copy the module's parameters and buffers."""
@@ -87,8 +97,7 @@ class Training:
         parts: dict[str, Mapping[str, Tensor]] = {"module": self.module.state_dict()}
         if not self.progress.finished:
             parts |= {"last_good": self.progress.last_good, "momentum": self._momentum(), "total": self.progress.totals}
-            if self.objective is not None:
-                parts["objective"] = self.objective.state_dict()
+            parts["objective"] = self.objective.state_dict()
         return {
             f"{part}.{name}": tensor.detach().cpu() for part, named in parts.items() for name, tensor in named.items()
         }
@@ -116,9 +125,9 @@ class Training:
             part, _, rest = name.partition(".")
             parts[part][rest] = tensor
         self.module.load_state_dict(parts["module"])
-        if self.objective is not None and parts["objective"]:
+        if parts["objective"]:
             self.objective.load_state_dict(parts["objective"])
-        for name, parameter in self.module.named_parameters():
+        for name, parameter in self.weights().items():
             if name in parts["momentum"]:
                 # In the layout of the parameter, as PyTorch makes it: vectors then cut it alike, to the last bit.
                 buffer = torch.empty_like(parameter, memory_format=torch.preserve_format).detach()
@@ -139,5 +148,5 @@ class Training:
 
     def _momentum(self) -> dict[str, Tensor]:
         state = self.optimizer.state
-        buffers = {name: state[p].get("momentum_buffer") for name, p in self.module.named_parameters() if p in state}
+        buffers = {name: state[p].get("momentum_buffer") for name, p in self.weights().items() if p in state}
         return {name: buffer for name, buffer in buffers.items() if buffer is not None}
