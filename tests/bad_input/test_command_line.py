@@ -6,11 +6,14 @@ import pytest
 from click.testing import CliRunner
 from kedro.framework.project import pipelines
 from kedro.io import DatasetError
+from kedro.pipeline import Pipeline, node
 
 from deephash_pipeline.cli import refusals
 from deephash_pipeline.cli.main import cli
+from deephash_pipeline.cli.provenance import open_catalog
 from deephash_pipeline.common.devices import resolve_device
 from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.project.checks import SoundRun
 
 HUGE = "9999999999999999999999"
 
@@ -57,6 +60,7 @@ PARAMETERS = [
     ("cnn_pretraining.training.epoch=3", "Parameter 'cnn_pretraining': training.epoch: Extra inputs"),
     ("fine_tuning.deephash.loss.heat=1", "loss.exponentiated.heat"),
     ("fine_tuning.dpsh.loss.name=dsph", "'greedy_hash'"),
+    ("fine_tuning.dpsh.loss.name=csq", "would train the loss csq: write `loss: {name: dpsh}`"),
     ("baseline_hashing.hamming.anchors=300", "hamming"),
     ("fine_tuning.fine_tunning.training.epochs=3", "nothing reads it"),
 ]
@@ -77,6 +81,12 @@ def reader_of(parameter):
 @pytest.mark.parametrize(("parameter", "named"), PARAMETERS)
 def test_a_parameter_that_cannot_be_is_named(refused, parameter, named):
     assert named in refused(f"--pipelines={reader_of(parameter)}", f"--params={parameter}")
+
+
+def test_a_method_without_a_block_of_parameters_is_named(here):
+    pipeline = Pipeline([node(len, "params:fine_tuning.classic", "length")])
+    with pytest.raises(InputError, match=r"no parameters `fine_tuning\.classic`: write them in conf/base"):
+        SoundRun().before_pipeline_run({"project_path": str(here)}, pipeline, open_catalog(None))
 
 
 @pytest.mark.parametrize(("arguments", "named"), LOOKING)

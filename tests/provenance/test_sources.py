@@ -152,6 +152,9 @@ WAYS = {
     "an overload": "from f import f\n@f\ndef g(): ...\n@g.register\ndef _():\n    from toy.constants import CLASS\n"
     "    return CLASS\ndef node():\n    return g()\n",
     "a call when it is imported": "from toy.constants import CLASS\nprint(CLASS)\ndef node():\n    return 1\n",
+    "all names of a module": "from toy.constants import *\ndef node():\n    return CLASS\n",
+    "one name of two modules": "def node():\n    from toy.constants import CLASS as a\n    return a\n"
+    "def other():\n    from toy.unrelated import nothing as a\n    return a\n",
     "what a package finds late": "from toy.late import found\ndef node():\n    return found\n",
 }
 

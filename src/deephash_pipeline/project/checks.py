@@ -16,7 +16,7 @@ from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.parameters import faults_in_one_line, refuse_booleans_for_numbers
 from deephash_pipeline.deephash.experiment import Experiment
 from deephash_pipeline.pipeline_registry import OTHERS
-from deephash_pipeline.pipelines.grid import grid_parameters
+from deephash_pipeline.pipelines.grid import DEEP_RIVALS, grid_parameters
 from deephash_pipeline.project.datasets.atomic_file import AtomicFileDataset
 from deephash_pipeline.project.freshness.graph import BENCHMARK_FILE, Catalog
 from deephash_pipeline.project.parameters import flatten, unread_parameters
@@ -36,6 +36,9 @@ class SoundRun:
             InputError: one of them cannot be used.
         """
         check_parameters(catalog, Path(run_params["project_path"]))
+        missing = min((n for n in pipeline.inputs() if n.startswith("params:") and n not in catalog), default=None)
+        if missing is not None:
+            raise InputError(f"there are no parameters `{missing.removeprefix('params:')}`: write them in conf/base")
         for name in pipeline.datasets():
             if name in catalog:
                 # A catalog entry that cannot be made into a dataset says so here, before anything is written.
@@ -53,6 +56,7 @@ def check_parameters(catalog: Catalog, project: Path) -> None:
     if "protocol" in given:
         require_protocol(given["protocol"])
     check_numbers(given)
+    check_losses(given)
     stated = given.get("experiment")
     stated = stated.model_dump() if isinstance(stated, BaseModel) else stated
     folder = catalog.get(BENCHMARK_FILE) if BENCHMARK_FILE in catalog else None
@@ -114,3 +118,23 @@ def check_numbers(parameters: Mapping[str, Any]) -> None:
                 continue
             if not math.isfinite(number) or (isinstance(number, int) and abs(number) >= LARGEST):
                 raise InputError(f"`{name}` is {number}: numbers are finite, and whole ones fit into 64 bits")
+
+
+def check_losses(parameters: Mapping[str, Any]) -> None:
+    """Refuse to train another loss under the name of one.
+
+    Raises:
+        InputError: a block of `fine_tuning` with the name of a loss names another, or none, which is the paper's.
+
+    Example:
+        >>> check_losses({"fine_tuning": {"dpsh": {"hash_layer": {"bias": True}}}})
+        Traceback (most recent call last):
+        deephash_pipeline.common.errors.InputError: `fine_tuning.dpsh` would train the loss exponentiated: write ...
+    """
+    blocks = parameters.get("fine_tuning")
+    for method in DEEP_RIVALS if isinstance(blocks, Mapping) else ():
+        if not isinstance(blocks.get(method), Mapping | BaseModel):
+            continue
+        name = flatten("", blocks[method]).get("loss.name", "exponentiated")
+        if name != method:
+            raise InputError(f"`fine_tuning.{method}` would train the loss {name}: write `loss: {{name: {method}}}`")

@@ -3,29 +3,23 @@
 Definitions are followed from name to name within the package: those that a function names, those that these name, and
 so on, through whatever ``__init__`` hands a name on. Of a table of names (`common.registry.Registry`) the entries count
 that the parameters name. What has no effect does not count: comments, docstrings, how lines are broken,
-annotations, what is only shown (`SHOWN`), and modules that only record (`WITHOUT_EFFECT`).
+annotations, what is only shown (`code_text.SHOWN`), and modules that only record (`WITHOUT_EFFECT`).
 """
 
 import ast
 import functools
 import inspect
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator
 from importlib.util import find_spec, resolve_name
 from pathlib import Path
-from typing import Any, NamedTuple, TypeGuard
+from typing import Any, NamedTuple
 
+from deephash_pipeline.provenance.code_text import is_table, text_of
 from deephash_pipeline.provenance.digests import text_digest
 
 WITHOUT_EFFECT = ("common.errors", "common.progress", "common.registry", "provenance")
 """Modules below the package that can change no result."""
-
-SHOWN = ("display_name", "reference")
-"""Attributes of classes that tables show; a table that shows them has them among its parameters."""
-
-TABLE = "Registry"
-
-WITHOUT_MEANING = ("ctx", "kind", "returns", "type_comment")
-"""Fields of syntax trees that change no result."""
 
 Place = tuple[str, str | None]
 """A module, and a name in it; None for all of them."""
@@ -59,10 +53,10 @@ def sources(functions: Collection[Callable[..., Any]], keys: Collection[str] = (
 
 
 class _Module(NamedTuple):
-    """The statements of a module that make each name, and what it imports: name -> module, name in it."""
+    """The statements of a module that make each name, and what it imports: name -> modules, name in each."""
 
     statements: dict[str, list[ast.stmt]]
-    imports: dict[str, Place]
+    imports: dict[str, list[Place]]
 
 
 def _place_of(function: Callable[..., Any]) -> Place:
@@ -105,8 +99,8 @@ def _definition(module: str, name: str | None) -> tuple[str, frozenset[Place]]:
     text, names = [], set[Place]()
     # What stands in a module without making a name acts on whatever is used of it.
     for statement in [*statements.get(name, ()), *statements.get("", ())]:
-        text.append(_text(statement))
-        names |= set(filter(None, _names(statement, module)))
+        text.append(text_of(statement))
+        names |= set(_names(statement, module))
     return "\n".join(text), frozenset(names)
 
 
@@ -115,18 +109,14 @@ def _entries(module: str, name: str | None) -> dict[str, Place]:
     """Give the entries of a table, and where they are; none of what is no table."""
     for statement in _read(module).statements.get(name or "", ()):
         call = getattr(statement, "value", None)
-        if _is_table(call):
+        if is_table(call):
             return {key: _entry(module, place) for key, place in ast.literal_eval(call.args[0]).items()}
     return {}
 
 
-def _is_table(call: Any) -> TypeGuard[ast.Call]:
-    return isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == TABLE
-
-
 def _entry(module: str, place: str) -> Place:
     of_entry, _, name = resolve_name(place, _package(module)).partition(":")
-    return _found_in(of_entry, [name]) or (of_entry, name)
+    return next(iter(_found_in(of_entry, [name])), (of_entry, name))
 
 
 @functools.cache
@@ -134,21 +124,29 @@ def _read(module: str) -> _Module:
     path = _file(module)
     assert path is not None, "only modules that were found are read"
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    imports: dict[str, Place] = {}
+    imports: dict[str, list[Place]] = defaultdict(list)
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 package = alias.name.partition(".")[0]
-                imports[alias.asname or package] = (alias.name if alias.asname else package, None)
+                imports[alias.asname or package].append((alias.name if alias.asname else package, None))
         elif isinstance(node, ast.ImportFrom):
             base = resolve_name("." * node.level + (node.module or ""), _package(module))
-            imports |= {(alias.asname or alias.name): (base, alias.name) for alias in node.names}
+            for alias in node.names:
+                for name in _all_names(base, module) if alias.name == "*" else [alias.name]:
+                    imports[alias.asname or name].append((base, name))
     statements: dict[str, list[ast.stmt]] = {}
     for statement in tree.body:
         if not _is_empty(statement):
             for name in _made_by(statement, set(statements)) or [""]:
                 statements.setdefault(name, []).append(statement)
-    return _Module(statements, imports)
+    return _Module(statements, dict(imports))
+
+
+def _all_names(module: str, importer: str) -> set[str]:
+    """Name what ``from module import *`` brings, and more."""
+    is_read = _are_one(module, importer) and _file(module) is not None
+    return _read(module).statements.keys() | _read(module).imports.keys() if is_read else set()
 
 
 def _is_empty(statement: ast.stmt) -> bool:
@@ -174,54 +172,19 @@ def _made_by(statement: ast.stmt, known: Collection[str]) -> list[str]:
     return made
 
 
-def _text(node: Any, in_class: bool = False) -> str:
-    """Write what counts of a syntax tree; the same for every version of Python, and however lines are broken.
-
-    Annotations count in the body of a class, where they may make fields.
-    """
-    if isinstance(node, list):
-        return f"[{','.join(map(_text, node))}]"
-    if not isinstance(node, ast.AST):
-        return repr(node)
-    if isinstance(node, ast.Constant):
-        return repr(node.value)
-    if isinstance(node, ast.AnnAssign) and not in_class:
-        return "" if node.value is None else _text(ast.Assign([node.target], node.value))
-    fields = []
-    for name, value in ast.iter_fields(node):
-        if name == "body" and isinstance(value, list):
-            is_class = isinstance(node, ast.ClassDef)
-            lines = [_text(each, is_class) for each in value if not _is_for_people(each, is_class)]
-            fields.append(f"body=[{','.join(lines)}]")
-        elif value not in (None, []) and name not in WITHOUT_MEANING and not (name == "annotation" and not in_class):
-            # The entries of a table count one by one.
-            fields.append(f"{name}={_text(value[1:] if name == 'args' and _is_table(node) else value)}")
-    return f"{type(node).__name__}({','.join(fields)})"
-
-
-def _is_for_people(statement: ast.stmt, in_class: bool) -> bool:
-    """Say whether a statement is a text by itself, such as a docstring, or an attribute of `SHOWN`."""
-    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):
-        return isinstance(statement.value.value, str)
-    targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
-    return in_class and all(isinstance(target, ast.Name) and target.id in SHOWN for target in targets)
-
-
-def _names(node: ast.AST, module: str) -> Iterator[Place | None]:
+def _names(node: ast.AST, module: str) -> Iterator[Place]:
     """Yield what a piece of code names, in annotations too: they say what a function is given."""
     if chain := _chain(node):
-        yield _resolve(module, chain)
+        yield from _resolve(module, chain)
         return
     if isinstance(node, ast.ImportFrom):
         # A name that is imported here and made there, under a condition, is found as what is made.
-        names = {alias.asname or alias.name for alias in node.names}
-        origins = (_read(module).imports[name] for name in names & _read(module).statements.keys())
-        yield from (_found_in(origin, [name]) for origin, name in origins if name and _are_one(origin, module))
+        for made in {alias.asname or alias.name for alias in node.names} & _read(module).statements.keys():
+            yield from _imported(module, made, [])
         return
     if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant) and _chain(node.value):
-        table = _resolve(module, _chain(node.value))
-        if table and _counts(table[0]):
-            yield _entries(*table).get(str(node.slice.value))
+        tables = [table for table in _resolve(module, _chain(node.value)) if _counts(table[0])]
+        yield from (entries[key] for table in tables if (key := str(node.slice.value)) in (entries := _entries(*table)))
     for name, value in ast.iter_fields(node):
         for part in value if isinstance(value, list) else [value]:
             if isinstance(part, ast.AST):
@@ -242,16 +205,17 @@ def _unquoted(annotation: ast.AST) -> ast.AST:
     return annotation
 
 
-def _resolve(module: str, chain: list[str]) -> Place | None:
-    """Find where a dotted name that stands in a module is made; None outside the package, and for what is local."""
-    statements, imports = _read(module)
+def _resolve(module: str, chain: list[str]) -> set[Place]:
+    """Find where a dotted name that stands in a module may be made: nowhere outside the package, and if it is local."""
     head, *rest = chain
-    if head in statements:
-        return module, head
-    if head not in imports or not _are_one(imports[head][0], module):
-        return None
-    origin, name = imports[head]
-    return _found_in(origin, rest if name is None else [name, *rest])
+    if head in _read(module).statements:
+        return {(module, head)}
+    return _imported(module, head, rest)
+
+
+def _imported(module: str, head: str, rest: list[str]) -> set[Place]:
+    origins = [place for place in _read(module).imports.get(head, ()) if _are_one(place[0], module)]
+    return set().union(*(_found_in(origin, rest if name is None else [name, *rest]) for origin, name in origins))
 
 
 def _are_one(module: str, other: str) -> bool:
@@ -259,17 +223,17 @@ def _are_one(module: str, other: str) -> bool:
     return module.partition(".")[0] == other.partition(".")[0]
 
 
-def _found_in(module: str, chain: list[str]) -> Place | None:
+def _found_in(module: str, chain: list[str]) -> set[Place]:
     """Find where a name of a module is made, which others import from there; all of it if that cannot be said."""
     if _file(module) is None:
-        return None
+        return set()
     if not chain:
-        return module, None
+        return {(module, None)}
     head, *rest = chain
     is_below = _file(f"{module}.{head}") is not None
     if head in _read(module).statements or (head in _read(module).imports and not is_below):
         return _resolve(module, chain)
-    return _found_in(f"{module}.{head}", rest) if is_below else (module, None)
+    return _found_in(f"{module}.{head}", rest) if is_below else {(module, None)}
 
 
 def _package(module: str) -> str:

@@ -6,7 +6,16 @@ import pytest
 import torch
 from torch import nn
 
-from deephash_pipeline.losses import DFH, DSDH, CIBHash, ExponentiatedLoss, GreedyHash, HashingLoss, HashNet, SimilarityBits
+from deephash_pipeline.losses import (
+    DFH,
+    DSDH,
+    CIBHash,
+    ExponentiatedLoss,
+    GreedyHash,
+    HashingLoss,
+    HashNet,
+    SimilarityBits,
+)
 from deephash_pipeline.networks import (
     ClassificationHead,
     HashLayerParameters,

@@ -8,7 +8,6 @@ import torch
 from torch import Tensor, nn
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.training.schedule import Schedule
 
 PARTS = ("module", "objective", "last_good", "momentum", "total")
