@@ -48,6 +48,19 @@ def test_the_three_splits_are_disjoint_and_lose_no_image(query_count, share, see
         assert [f"image{pixel}" for pixel in split.images.ravel()] == split.ids
 
 
+def test_a_rare_label_that_only_queries_got_is_said(caplog):
+    labels = np.ones((8, 2), dtype=np.uint8)
+    labels[1:, 1] = 0
+    images = ImageSet(np.zeros((8, 1, 1, 1), dtype=np.uint8), labels, [str(row) for row in range(8)])
+    drawn = [
+        split_collection(ImageCollection({"all": images}, ["cat", "rare"]), SplitParameters(query_count=4), seed)
+        for seed in range(8)
+    ]
+    told = [record.getMessage() for record in caplog.records]
+    assert told == ["no training image has the label rare (1 such labels): nothing finds it"] * len(told)
+    assert len(told) == sum(not splits["training"].labels[:, 1].any() for splits in drawn) > 0
+
+
 def test_the_seed_decides_the_draw():
     parameters = SplitParameters(query_count=12, validation_share=0.25)
     first, again, other = (split_collection(undivided(), parameters, seed) for seed in (1, 1, 2))

@@ -1,5 +1,6 @@
 """Training, validation and query images of a benchmark; the queries search the training images."""
 
+import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -16,8 +17,11 @@ from deephash_pipeline.images.sources.collection import (
     ImageSet,
     check_distinct_ids,
     check_no_empty_class,
+    class_sizes,
     require_one_label,
 )
+
+logger = logging.getLogger(__name__)
 
 
 class SplitParameters(Parameters):
@@ -102,7 +106,13 @@ def split_collection(collection: ImageCollection, parameters: SplitParameters, s
         training, validation = _separate(training, drawn)
     splits = {"training": training, "validation": validation, "query": query}
     check_distinct_ids(splits)
-    check_no_empty_class("training", training.labels, class_names)
+    sizes = class_sizes(training.labels, len(class_names))
+    if training.labels.ndim == 1 or not sizes.any():
+        check_no_empty_class("training", training.labels, class_names)
+    elif not sizes.all():
+        # A rare label's images have others to be trained and found by.
+        rare = [class_names[number] for number in np.flatnonzero(sizes == 0)]
+        logger.warning("no training image has the label %s (%d such labels): nothing finds it", rare[0], len(rare))
     if not len(query):
         raise InputError("the split 'query' has no image: add images, so that there is something to measure.")
     return splits

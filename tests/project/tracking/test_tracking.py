@@ -174,7 +174,8 @@ def test_what_a_cell_was_made_from_and_with_is_its_runs(project, client):
         "measure",
         inputs={"itq.b12.codes": "c" * 32},
         parameters={
-            "cells.itq.b12.code_length": 12,
+            "cells.r3.itq.b12.code_length": 12,
+            "cells.r3.itq.b12.replicate": 3,
             "fine_tuning.itq.training.epochs": 3,
             "experiment.seed": 7,
             "raw_images": "a" * 32,
@@ -191,6 +192,11 @@ def test_what_a_cell_was_made_from_and_with_is_its_runs(project, client):
     _, (child,) = runs(client(), "digests")
     assert child.data.tags["digest.itq.b12.codes"] == "c" * 32
     assert child.data.tags["digest.raw_images"] == "a" * 32
-    shown = {"method": "itq", "code_length": "12", "fine_tuning.itq.training.epochs": "3", "experiment.seed": "7"}
-    assert child.data.params == shown
+    assert child.data.params == {
+        "method": "itq",
+        "code_length": "12",
+        "fine_tuning.itq.training.epochs": "3",
+        "experiment.seed": "7",
+        "seed": "9",
+    }
     assert child.data.tags["digest.itq.b12.metrics"] == read_manifest(project / "digests.json").digest

@@ -12,6 +12,7 @@ from typing import Any
 from kedro.io import CatalogProtocol, DataCatalog
 from kedro.pipeline import Pipeline
 
+from deephash_pipeline.common.cell import seed_of_replicate
 from deephash_pipeline.project.datasets.atomic_file import AtomicFileDataset
 from deephash_pipeline.project.freshness.hook import command
 from deephash_pipeline.project.parameters import flatten, is_parameter
@@ -25,6 +26,7 @@ CODE_TAGS = {"git_commit": "mlflow.source.git.commit", "git_dirty": "git_dirty"}
 
 LONGEST_PARAMETER = 500
 RAW_IMAGES = "raw_images"
+SEED = "experiment.seed"
 LONGEST_TAG = 5000
 
 
@@ -97,8 +99,12 @@ def facts_of(catalog: CatalogProtocol[Any, Any], name: str) -> tuple[dict[str, s
     if manifest is None:
         return {}, {}
     origin = manifest.origin
-    # Which cell it is, the run says itself.
-    known = {key: value for key, value in origin.parameters.items() if not key.startswith("cells.")}
+    # Which cell it is, the run says itself; it is trained with the seed of its replicate.
+    cells = {key: value for key, value in origin.parameters.items() if key.startswith("cells.")}
+    known = {key: value for key, value in origin.parameters.items() if key not in cells}
+    replicate = max((value for key, value in cells.items() if key.endswith(".replicate")), default=1)
+    if SEED in known:
+        known["seed"] = seed_of_replicate(known[SEED], replicate)
     digests = {**origin.inputs, name: manifest.digest}
     if RAW_IMAGES in known:
         digests[RAW_IMAGES] = known.pop(RAW_IMAGES)
