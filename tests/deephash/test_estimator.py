@@ -51,9 +51,9 @@ def test_it_is_an_image_hasher_and_its_file_is_read_as_one(fitted, tmp_path):
         DeepHash().encode(IMAGES[:3])
 
 
-def test_classes_may_have_names():
+def test_classes_may_have_names_and_be_a_column():
     names = np.array(["zero", "one"])[DIGITS.target[:200] % 2]
-    hasher = DeepHash(code_length=8, effort=0.01).fit(list(IMAGES[:200]), names.tolist())
+    hasher = DeepHash(code_length=8, effort=0.01).fit(list(IMAGES[:200]), names[:, np.newaxis].tolist())
     assert hasher.description.class_names == ("one", "zero")
     assert hasher.encode(IMAGES[:3]).shape == (3, 1)
 

@@ -39,6 +39,12 @@ def test_a_hash_function_that_needs_labels_says_so_before_any_image_is_read(weig
         FeatureHash(KSH(12), "squeezenet1_1", weights=weights).fit(["no such file.png"])
 
 
+@pytest.mark.parametrize("wrong", ["itq", ITQ])
+def test_what_is_no_hash_function_is_refused_in_one_line(wrong):
+    with pytest.raises(InputError, match=r"is no hash function on features: take one such as ITQ\(48\)"):
+        FeatureHash(wrong).fit(IMAGES)
+
+
 def test_networks_without_pretrained_weights_and_bad_files_are_refused():
     with pytest.raises(InputError, match="no pretrained weights of `lenet`"):
         FeatureHash(LSH(12), "lenet").fit(IMAGES)

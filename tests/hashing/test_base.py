@@ -69,6 +69,20 @@ def test_a_code_does_not_depend_on_the_batch_it_is_computed_in(method, quick):
     np.testing.assert_array_equal(together, one_by_one)
 
 
+@pytest.mark.parametrize("method", [KSH, HASH_FUNCTIONS["sdh"]])
+def test_nor_does_it_where_features_lie_far_from_0(method, quick):
+    z = 1e6 + 2 * np.random.default_rng(3).normal(size=(300, 16))
+    hash_function = quick(method, 16).fit(z, np.arange(300) % 5)
+    together = hash_function.transform(z)
+    assert 0 < together.mean() < 1
+    np.testing.assert_array_equal(together, np.concatenate([hash_function.transform(row[np.newaxis]) for row in z]))
+
+
+def test_agh_learns_the_same_of_numbers_in_float32_and_float64(z, quick):
+    narrow, wide = (quick(AGH, 8).fit(z.astype(kind)).arrays() for kind in (np.float32, np.float64))
+    np.testing.assert_array_equal(narrow["anchors"], wide["anchors"])
+
+
 # Not of KSH: coefficients of similar anchors are large and cancel, so rounding shows in them, though not in codes.
 # Nor of Liong's: L-BFGS on a float32 objective takes another path where the last bit differs.
 @pytest.mark.parametrize("method", [method for method in METHODS if method not in (KSH, HASH_FUNCTIONS["liong_sdh"])])
@@ -103,7 +117,9 @@ def test_values_that_are_not_finite_are_refused_with_the_number_of_rows(broken_v
             step(broken)
 
 
-@pytest.mark.parametrize("malformed", [np.zeros(5), np.zeros((2, 3, 4)), np.zeros((5, 0)), [["a", "b"]] * 5])
+@pytest.mark.parametrize(
+    "malformed", [np.zeros(5), np.zeros((2, 3, 4)), np.zeros((5, 0)), [["a", "b"]] * 5, [[pd.NA, 1.0]] * 5]
+)
 def test_features_that_are_no_table_of_numbers_are_refused_in_one_line(malformed):
     with pytest.raises(InputError) as caught:
         LSH(4).fit(malformed)
@@ -136,6 +152,7 @@ def test_all_supervised_methods_refuse_a_single_class_alike(method, z):
         (np.linspace(0, 1, 300), r"^KSH learns from classes, but y contains fractions"),
         (np.array([1, "a"] * 150, dtype=object), r"^y mixes classes that cannot be compared"),
         (csr_array(np.ones((300, 2))), r"^y is sparse: give an array"),
+        (pd.Series(["a", pd.NA, "b"] * 100, dtype="string"), r"^y has missing values: give"),
     ],
 )
 def test_labels_that_are_not_one_class_for_each_row_are_refused(labels, message, z):
@@ -202,6 +219,7 @@ def test_arrays_that_are_not_those_of_a_method_are_refused(z, labels, quick):
     trees = quick(FastHash, 2).fit(z, labels).arrays()
     for method, code_length, given, message in (
         (LSH, 12, waves, r"^LSH is made of the arrays projection, threshold, not axis"),
+        (LSH, 12, [*arrays], r"^LSH is made of a dictionary of arrays, not of a list"),
         (LSH, 16, arrays, r"^array projection of LSH has shape \(20, 12\), not \(20, 16\)"),
         (LSH, 12, arrays | {"threshold": np.full(12, np.nan)}, r"^array threshold of LSH contains NaN or infinity"),
         (LSH, 12, arrays | {"threshold": ["a"] * 12}, r"^array threshold of LSH is no array of float64 \(could not"),

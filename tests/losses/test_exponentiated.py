@@ -7,6 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.losses import ExponentiatedLoss, supervision_matrix
 from tests.losses.batches import random_batch
 
@@ -74,3 +75,9 @@ def test_saturated_products_are_counted():
     for scale, share in ((40, 1), (0.01, 0)):
         FAITHFUL(u.sign() * scale, labels)
         assert FAITHFUL.metrics["saturated_share"] == share
+
+
+def test_a_second_derivative_is_refused():
+    u = torch.ones(3, 2, requires_grad=True)
+    with pytest.raises(InputError, match="is differentiated once: leave out `create_graph`"):
+        torch.autograd.grad(ExponentiatedLoss()(u, torch.tensor([0, 0, 1])), u, create_graph=True)

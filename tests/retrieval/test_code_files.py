@@ -37,7 +37,7 @@ def test_zeros_and_ones_of_any_type_are_bits_with_or_without_their_length(dtype,
     assert_packed({**BITS, **{name: BITS[name].astype(dtype) for name in CODES}, **code_length})
 
 
-@pytest.mark.parametrize("as_stored", [int, np.array])
+@pytest.mark.parametrize("as_stored", [int, np.array, np.atleast_2d])
 def test_packed_bytes_are_taken_with_their_length(as_stored):
     assert_packed({**BYTES, "code_length": as_stored(CODE_LENGTH)})
 

@@ -54,4 +54,4 @@ def test_features_of_another_length_or_not_finite_are_refused_in_one_line():
     with pytest.raises(InputError, match=r"^queries have shape \(2, 3\) and items \(4, 5\): give"):
         real_valued_metrics(np.zeros((2, 3)), np.zeros(2, int), np.zeros((4, 5)), np.zeros(4, int))
     with pytest.raises(InputError, match="items holds NaN or infinity, "):
-        real_valued_metrics(np.zeros((2, 3)), np.zeros(2, int), np.full((4, 3), np.nan), np.zeros(4, int))
+        real_valued_metrics([[0, 0, 0]] * 2, np.zeros(2, int), np.full((4, 3), np.nan), np.zeros(4, int))

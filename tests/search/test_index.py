@@ -222,6 +222,16 @@ def test_an_index_without_items_answers_nothing():
     assert index.info()["removed"] == 0
 
 
+@pytest.mark.parametrize("read_only", [True, False])
+def test_a_closed_index_answers_nothing(tmp_path, read_only):
+    HammingIndex.create(tmp_path / "i", 8).close()
+    index = HammingIndex.open(tmp_path / "i", read_only=read_only)
+    index.close()
+    for ask in (len, list, lambda closed: closed.search(np.zeros((1, 1), np.uint8), 1), lambda closed: 1 in closed):
+        with pytest.raises(InputError, match="is closed; open it again"):
+            ask(index)
+
+
 def test_a_folder_in_use_or_without_an_index_is_refused(tmp_path):
     with pytest.raises(InputError, match="has no index"):
         HammingIndex.open(tmp_path / "none")

@@ -1,3 +1,4 @@
+import sys
 import tracemalloc
 
 import numpy as np
@@ -102,6 +103,12 @@ def test_groups_are_what_chains_of_pairs_connect(monkeypatch):
     index.add([7, 6, 5, 4, 3, 2, 1], np.array(chain, dtype=">u2").view(np.uint8).reshape(-1, 2))
     assert index.groups(1) == [[7, 6, 5, 4], [2, 1]]
     assert HammingIndex(16).groups(1) == []
+
+
+def test_groups_without_scipy_name_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "scipy.sparse", None)
+    with pytest.raises(InputError, match=r"groups of pairs need SciPy .*: pip install scipy"):
+        HammingIndex(16).groups(1)
 
 
 def test_bad_arguments_are_refused_before_the_first_block():

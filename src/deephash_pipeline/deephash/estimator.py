@@ -261,6 +261,8 @@ def _numbered(labels: NDArray[Any]) -> tuple[list[str], NDArray[np.int64] | NDAr
     """Name the classes, and number the labels by them: (n,) of any kind, or multi-hot (n, classes)."""
     if labels.ndim not in (1, 2):
         raise InputError(f"labels have the shape {labels.shape}: pass one class for each image, or 0 and 1 by class")
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        labels = labels[:, 0]
     if labels.ndim == 1:
         if pd.isna(labels).any():
             raise InputError("some labels are missing (None or NaN): pass the class of every image")

@@ -72,12 +72,12 @@ class FeatureHash(BaseEstimator, ImageHasher):  # type: ignore[misc]
         Raises:
             InputError: no image, or a hash function that needs labels and gets none.
         """
-        function = ITQ(48) if self.hash_function is None else clone(self.hash_function)
+        function = ITQ(48) if self.hash_function is None else self.hash_function
         try:
             HASH_FUNCTIONS.name_of(type(function))
         except LookupError:
-            name = type(function).__name__
-            raise InputError(f"{name} is no hash function on features: take one such as ITQ") from None
+            raise InputError(f"{function!r} is no hash function on features: take one such as ITQ(48)") from None
+        function = clone(function)
         if function.supervised and labels is None:
             raise InputError(f"{type(function).__name__} learns from labels: pass them, or take ITQ, which needs none")
         if self.network in NETWORKS:

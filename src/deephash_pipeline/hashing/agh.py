@@ -89,7 +89,8 @@ class AGH(HashFunction):
         seed = self.random_state % 2**32
         from sklearn.cluster import MiniBatchKMeans  # noqa: PLC0415 - a fifth of a second, for every command
 
-        means = MiniBatchKMeans(count, init="random", n_init=1, max_iter=10, random_state=seed).fit(z)
+        means = MiniBatchKMeans(count, init="random", n_init=1, max_iter=10, random_state=seed)
+        means.fit(np.asarray(z, dtype=np.float32))
         return np.unique(means.cluster_centers_.astype(np.float32), axis=0)
 
     def _set_arrays(self, arrays: Mapping[str, Any]) -> None:

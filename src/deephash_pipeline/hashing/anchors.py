@@ -188,13 +188,15 @@ def label_matrix(labels: Ints) -> Floats:
 def squared_distances(z: Any, anchors: NDArray[np.float32], xp: Any = np) -> Any:
     """Squared Euclidean distances between the rows of `z` (n, D) and of `anchors` (m, D), in float64, shape (n, m).
 
-    They are computed by NumPy, or by the module `xp`.
+    They are computed by NumPy, or by the module `xp`; from the anchors' mean, as squares far from 0 lose digits.
 
     Example:
         >>> squared_distances(np.array([[0.0, 0.0]]), np.array([[3.0, 4.0], [0.0, 1.0]]))
         array([[25.,  1.]])
     """
     wide, wide_anchors = doubles(xp, z, anchors)
+    mean = wide_anchors.mean(0)
+    wide, wide_anchors = wide - mean, wide_anchors - mean
     distances = (wide**2).sum(1)[:, None] + (wide_anchors**2).sum(1)
     distances -= 2 * wide @ wide_anchors.T
     # Rounding can leave a row a little less than no distance from its own anchor.

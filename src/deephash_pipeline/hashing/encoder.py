@@ -165,11 +165,13 @@ class Encoder(_OfFields, BaseEstimator, ABC):  # type: ignore[misc]
             # Values that are not finite are counted block by block. In one order, for sums round by the layout.
             kinds = {"dtype": (np.float64, np.float32), "order": "C", "ensure_all_finite": False}
             return validate_data(self, X, y, **kinds, **options)
-        except ValueError as error:
+        except (TypeError, ValueError) as error:
             raise InputError(" ".join(str(error).split())) from error
 
     def _set_arrays(self, arrays: Mapping[str, Any]) -> None:
         owner = type(self).__name__
+        if not isinstance(arrays, Mapping):
+            raise InputError(f"{owner} is made of a dictionary of arrays, not of a {type(arrays).__name__}")
         if set(arrays) != set(self.stored):
             raise InputError(
                 f"{owner} is made of the arrays {', '.join(self.stored)}, not {', '.join(sorted(arrays)) or 'none'}: "

@@ -142,5 +142,7 @@ def _several_labels(y: Any) -> NDArray[Any] | None:
         labels = np.asarray(y)
     except ValueError:  # rows of different lengths, which scikit-learn's check refuses
         return None
+    if labels.dtype == object and any(type(label).__name__ == "NAType" for label in labels.flat):
+        raise InputError("y has missing values: give the class of every row")
     one_column = labels.ndim == 2 and labels.shape[1] == 1 and labels.dtype not in (np.uint8, np.bool_)
     return labels if labels.ndim == 2 and not one_column else None

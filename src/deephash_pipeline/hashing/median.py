@@ -10,7 +10,9 @@ from deephash_pipeline.hashing.sign import Sign
 
 
 class Median(Sign):
-    """Bit k of a row is 1 if and only if feature k is at least its median in the training set: every bit is balanced.
+    """Bit k of a row is 1 where feature k is at least its median in the training set: every bit is balanced.
+
+    Where many values are the median, as 0 is after a ReLU, the bit is 1 above them if that halves the set more evenly.
 
     Args:
         code_length: number of bits per code, 1 to D.
@@ -25,4 +27,7 @@ class Median(Sign):
     reference = "Zhang, Wang, Cai & Lu, Self-taught hashing for fast similarity search, SIGIR 2010"
 
     def _learn(self, z: NDArray[Any], labels: Ints) -> dict[str, NDArray[Any]]:
-        return {"threshold": np.median(z, axis=0)}
+        medians = np.median(z, axis=0).astype(np.float64)
+        above = np.where(z > medians, z, np.inf).min(axis=0)
+        strictly = np.isfinite(above) & ((z >= medians).mean(axis=0) + (z > medians).mean(axis=0) > 1)
+        return {"threshold": np.where(strictly, medians + (above - medians) / 2, medians)}

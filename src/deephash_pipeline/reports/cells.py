@@ -67,8 +67,8 @@ def distinct_cells(metrics: Iterable[CellMetrics]) -> list[CellMetrics]:
         method, code_length = cell["method"], cell_code_length(cell)
         if (method, code_length) in cells:
             raise InputError(
-                f"there are two cells of {method} at {code_length} bits: of the folders {method}/b* with a metrics.json"
-                " keep one, and move the others, such as a copy b48_old, out of the benchmark's folder"
+                f"there are two cells of {method} at {code_length} bits: move copies of folders, such as {method}_old"
+                " or b48_old, out of the benchmark's folder"
             )
         cells[method, code_length] = cell
     return [*cells.values()]

@@ -55,8 +55,7 @@ def labelled_codes(
             classes of each item. Where every item has exactly one class, these become class numbers.
         database_codes: codes of the items, as `query_codes`.
         database_labels: labels of the items, as `query_labels`.
-        code_length: bits per code, also as an array without dimensions, as `.npz` files keep numbers; needed for packed
-            bytes only.
+        code_length: bits per code, also as an array of one number, as files keep it; needed for packed bytes only.
 
     Raises:
         InputError: if codes or labels have none of these forms, or the two sets differ in code length. Whether every
@@ -69,7 +68,7 @@ def labelled_codes(
         ([[160], [224]], [1, 0], 3)
     """
     if isinstance(code_length, np.ndarray):
-        code_length = check_code_length(code_length.tolist())
+        code_length = check_code_length(code_length.item() if code_length.size == 1 else code_length.tolist())
     query_length = _code_length(query_codes, "query_codes", code_length)
     database_length = _code_length(database_codes, "database_codes", code_length)
     if query_length != database_length:

@@ -43,6 +43,7 @@ def real_valued_metrics(
         >>> round(metrics["mean_average_precision"], 4)
         0.8333
     """
+    queries, items = np.asarray(queries), np.asarray(items)
     if queries.ndim != 2 or items.ndim != 2 or queries.shape[1] != items.shape[1]:
         raise InputError(
             f"queries have shape {queries.shape} and items {items.shape}: give (n, D) and (m, D) of the same features"

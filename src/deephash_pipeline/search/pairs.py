@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.retrieval.codes import code_words
 from deephash_pipeline.retrieval.kernels.compiled import in_threads, threads_to_use
 from deephash_pipeline.search.answers import Ids, ItemId
@@ -138,9 +139,12 @@ def connected(pairs: Iterator[NDArray[np.int64]], rows: int) -> list[NDArray[np.
         >>> connected(iter([np.array([[0, 2, 1], [2, 3, 1]])]), rows=5)
         [array([0, 2, 3])]
     """
-    # Only what asks for groups imports it.
-    from scipy.sparse import coo_matrix  # noqa: PLC0415
-    from scipy.sparse.csgraph import connected_components  # noqa: PLC0415
+    try:
+        # Only what asks for groups imports it.
+        from scipy.sparse import coo_matrix  # noqa: PLC0415
+        from scipy.sparse.csgraph import connected_components  # noqa: PLC0415
+    except ImportError as error:
+        raise InputError(f"groups of pairs need SciPy ({error}): pip install scipy") from error
 
     labels = np.arange(rows)
     for some in pairs:

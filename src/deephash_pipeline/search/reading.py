@@ -120,8 +120,9 @@ class ReadableIndex:
 
     def __contains__(self, item_id: object) -> bool:
         """Whether there is an item of this id."""
+        snapshot = self._store.current()
         try:
-            return bool(self._rows([item_id])[1][0] != MISSING)  # type: ignore[list-item]
+            return bool(self._rows([item_id], snapshot)[1][0] != MISSING)  # type: ignore[list-item]
         except InputError:
             return False
 

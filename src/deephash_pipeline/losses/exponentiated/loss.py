@@ -127,6 +127,9 @@ class _ExponentiatedLoss(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *output_gradients: Tensor) -> tuple[Tensor, None, None]:
+        if torch.is_grad_enabled():
+            # What is saved has no graph: a derivative of it would be wrong without a word.
+            raise InputError("the exponentiated loss is differentiated once: leave out `create_graph`")
         (gradient,) = ctx.saved_tensors
         return gradient * output_gradients[0], None, None
 

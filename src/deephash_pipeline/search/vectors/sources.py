@@ -82,7 +82,7 @@ def _numbers(values: Any, name: str) -> NDArray[Any]:
     """A table of numbers that is no array."""
     try:
         return np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RuntimeError) as error:
         raise InputError(f"{name} are no table of numbers ({error}): give one of shape (n, width)") from error
 
 
