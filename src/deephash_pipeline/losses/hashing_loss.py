@@ -132,11 +132,10 @@ class HashingLoss(_OfFields, ABC):
     def checked_result(self, result: Any, outputs: Outputs) -> tuple[Tensor, Mapping[str, Tensor]]:
         """Refuse what `loss_and_metrics` must not return, so that an error names it."""
         owner, u = type(self).__name__, outputs[0] if isinstance(outputs, tuple) else outputs
-        match result:
-            case (Tensor() as loss, {**metrics}) if all(map(is_scalar, (loss, *metrics.values()))):
-                pass
-            case _:
-                raise InputError(f"{owner}.loss_and_metrics must return a floating scalar, and a dictionary of others")
+        two = isinstance(result, tuple) and len(result) == 2 and isinstance(result[1], Mapping)
+        if not two or not all(map(is_scalar, (result[0], *result[1].values()))):
+            raise InputError(f"{owner}.loss_and_metrics must return a floating scalar, and a dictionary of others")
+        loss, metrics = result
         if torch.is_grad_enabled() and u.requires_grad and not loss.requires_grad:
             raise InputError(f"{owner}.loss_and_metrics returns a loss without gradient: compute it from u")
         if taken := TAKEN & metrics.keys():

@@ -132,9 +132,7 @@ def check_losses(parameters: Mapping[str, Any]) -> None:
         deephash_pipeline.common.errors.InputError: `fine_tuning.dpsh` would train the loss exponentiated: write ...
     """
     blocks = parameters.get("fine_tuning")
-    for method in DEEP_RIVALS if isinstance(blocks, Mapping) else ():
-        if not isinstance(blocks.get(method), Mapping | BaseModel):
-            continue
-        name = flatten("", blocks[method]).get("loss.name", "exponentiated")
-        if name != method:
+    for method, block in blocks.items() if isinstance(blocks, Mapping) else ():
+        is_loss = method in DEEP_RIVALS and isinstance(block, Mapping | BaseModel)
+        if is_loss and (name := flatten("", block).get("loss.name", "exponentiated")) != method:
             raise InputError(f"`fine_tuning.{method}` would train the loss {name}: write `loss: {{name: {method}}}`")

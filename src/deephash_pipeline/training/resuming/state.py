@@ -39,7 +39,8 @@ class Progress:
     def add(self, metrics: Mapping[str, Tensor]) -> None:
         """Count a step. Sums stay on the device: to read them at every step would make the CPU wait for it."""
         if self.step and metrics.keys() != self.totals.keys():
-            raise InputError(f"watched metrics differ from batch to batch: {', '.join(metrics.keys() ^ self.totals)}")
+            differing = ", ".join(sorted(metrics.keys() ^ self.totals))
+            raise InputError(f"watched metrics differ from batch to batch: {differing}")
         for name, metric in metrics.items():
             self.totals[name] = self.totals[name] + metric if name in self.totals else metric.clone()
         self.step += 1
