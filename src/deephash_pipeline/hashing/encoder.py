@@ -165,8 +165,13 @@ class Encoder(_OfFields, BaseEstimator, ABC):  # type: ignore[misc]
             # Values that are not finite are counted block by block. In one order, for sums round by the layout.
             kinds = {"dtype": (np.float64, np.float32), "order": "C", "ensure_all_finite": False}
             return validate_data(self, X, y, **kinds, **options)
-        except (TypeError, ValueError) as error:
+        except ValueError as error:
             raise InputError(" ".join(str(error).split())) from error
+        except TypeError as error:
+            # Of other types scikit-learn wants TypeErrors.
+            if "NAType" not in str(error):
+                raise
+            raise InputError("X has missing values (pd.NA): fill them, or leave out their rows") from error
 
     def _set_arrays(self, arrays: Mapping[str, Any]) -> None:
         owner = type(self).__name__
