@@ -28,6 +28,8 @@ class Median(Sign):
 
     def _learn(self, z: NDArray[Any], labels: Ints) -> dict[str, NDArray[Any]]:
         medians = np.median(z, axis=0).astype(np.float64)
-        above = np.where(z > medians, z, np.inf).min(axis=0)
-        strictly = np.isfinite(above) & ((z >= medians).mean(axis=0) + (z > medians).mean(axis=0) > 1)
+        greater = z > medians
+        above = np.where(greater, z, np.inf).min(axis=0)
+        # The share of rows above the median is nearer to one half than that of rows at or above it.
+        strictly = np.isfinite(above) & (greater.mean(axis=0) + (z >= medians).mean(axis=0) > 1)
         return {"threshold": np.where(strictly, medians + (above - medians) / 2, medians)}

@@ -106,13 +106,12 @@ def split_collection(collection: ImageCollection, parameters: SplitParameters, s
         training, validation = _separate(training, drawn)
     splits = {"training": training, "validation": validation, "query": query}
     check_distinct_ids(splits)
-    sizes = class_sizes(training.labels, len(class_names))
-    if training.labels.ndim == 1 or not sizes.any():
+    if training.labels.ndim == 1 or not training.labels.any():
         check_no_empty_class("training", training.labels, class_names)
-    elif not sizes.all():
-        # A rare label's images have others to be trained and found by.
-        rare = [class_names[number] for number in np.flatnonzero(sizes == 0)]
-        logger.warning("no training image has the label %s (%d such labels): nothing finds it", rare[0], len(rare))
+    elif (rare := np.flatnonzero(class_sizes(training.labels, len(class_names)) == 0)).size:
+        # Images of a rare label have others to be trained and found by.
+        name = class_names[rare[0]]
+        logger.warning("no training image has the label %s (%d such labels): nothing finds it", name, rare.size)
     if not len(query):
         raise InputError("the split 'query' has no image: add images, so that there is something to measure.")
     return splits

@@ -60,8 +60,7 @@ class Database:
             InputError: the file is damaged, or closed.
             sqlite3.OperationalError: the disk is full, or the like.
         """
-        if self._closed:
-            raise InputError(f"the index {self.path.parent if self.path else 'in memory'} is closed; open it again.")
+        self.require_open()
         try:
             yield
         except sqlite3.Error as error:
@@ -72,6 +71,11 @@ class Database:
     def damaged(self, reason: str) -> InputError:
         """What is to be raised where the file is not what was written."""
         return InputError(f"{self.path} is damaged ({reason}); restore it from a backup.")
+
+    def require_open(self) -> None:
+        """Raise InputError if the database has been closed."""
+        if self._closed:
+            raise InputError(f"the index {self.path.parent if self.path else 'in memory'} is closed; open it again.")
 
     def close(self) -> None:
         """Close the database."""

@@ -79,7 +79,6 @@ class Store:
     ) -> None:
         self.folder = folder
         self.read_only = read_only
-        self._closed = False
         self.identity = identity_of(folder)
         self.lock = threading.RLock()
         self._writer = WriterLock(folder) if folder is not None and not read_only else None
@@ -121,7 +120,6 @@ class Store:
 
     def close(self) -> None:
         """Give back the ledger and the right to write; what has been closed answers nothing."""
-        self._closed = True
         if hasattr(self, "ledger"):
             self.ledger.close()
         if self._writer is not None:
@@ -134,8 +132,7 @@ class Store:
             with self.lock:
                 if self.ledger.version() != self._version:
                     self._refresh()
-        elif self._closed:
-            raise InputError(f"the index {self.folder or 'in memory'} is closed; open it again.")
+        self.ledger.require_open()
         return self.snapshot
 
     def bytes_on_disk(self) -> int:

@@ -69,17 +69,11 @@ class KnowsItsBatch(Protocol):
 class LearnsCodes(KnowsItsBatch, Protocol):
     """An objective with variables for every sample of the training set, for which it solves between epochs.
 
-    They are its buffers: a module, whose `state_dict` goes into checkpoints.
+    They are its buffers: it is a module.
     """
 
     def start_epoch(self, outputs: Tensor) -> None:
         """Take the module's outputs for the whole training set, as it is, before each epoch."""
-
-    def state_dict(self) -> dict[str, Tensor]:
-        """Give the variables."""
-
-    def load_state_dict(self, state_dict: Mapping[str, Tensor]) -> Any:
-        """Take them back."""
 
 
 class TrunkAndHead(Protocol):

@@ -99,11 +99,12 @@ def facts_of(catalog: CatalogProtocol[Any, Any], name: str) -> tuple[dict[str, s
     if manifest is None:
         return {}, {}
     origin = manifest.origin
-    # Which cell it is, the run says itself; it is trained with the seed of its replicate.
-    cells = {key: value for key, value in origin.parameters.items() if key.startswith("cells.")}
-    known = {key: value for key, value in origin.parameters.items() if key not in cells}
-    replicate = max((value for key, value in cells.items() if key.endswith(".replicate")), default=1)
+    # Which cell it is, the run says itself.
+    known = {key: value for key, value in origin.parameters.items() if not key.startswith("cells.")}
     if SEED in known:
+        # All cells behind a cell are of its replicate.
+        of_cells = origin.parameters.keys() - known.keys()
+        replicate = next((origin.parameters[key] for key in of_cells if key.endswith(".replicate")), 1)
         known["seed"] = seed_of_replicate(known[SEED], replicate)
     digests = {**origin.inputs, name: manifest.digest}
     if RAW_IMAGES in known:
