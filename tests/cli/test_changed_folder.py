@@ -177,6 +177,15 @@ def test_what_is_gone_behind_a_link_is_removed_and_what_cannot_be_looked_at_is_n
     assert ", 1 gone and removed, 59 images" in command("index", "build", index, *DIGITS, folder).output
 
 
+def test_a_picture_in_whose_place_a_link_to_another_is_put_is_gone(command, folder):
+    index = folder.parent / "x.index"
+    command("index", "build", index, *DIGITS, folder)
+    kept, linked = pictures(folder / "3")[:2]
+    linked.unlink()
+    linked.symlink_to(kept)
+    assert ", 1 gone and removed, 59 images" in command("index", "build", index, *DIGITS, folder).output
+
+
 def test_half_are_removed(command, folder, index):
     for path in pictures(folder)[:30]:
         path.unlink()

@@ -27,6 +27,7 @@ def test_pairs_and_groups_are_printed_or_written(command, stored):
     printed = command("pairs", stored / "one", "--radius", 1)
     assert printed.exit_code == 0, printed.output
     assert rows(printed.stdout) == [["first", "second", "distance"], ["a", "c", "1"], ["c", "d,e", "1"]]
+    assert b"\r" not in printed.stdout_bytes
     written = command("pairs", stored / "one", "--radius", 1, "--out", stored / "pairs.csv")
     assert written.stdout == f"{stored / 'pairs.csv'}: 2 rows\n"
     assert rows((stored / "pairs.csv").read_text()) == rows(printed.stdout)

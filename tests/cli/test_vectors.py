@@ -158,9 +158,12 @@ def test_vectors_are_added_replaced_and_removed_over_http(place, tmp_path):
         assert client.post("/v1/search", json=question).json()["results"][0]["id"] == "600"
         assert add(id="600").status_code == 409
         assert add(id="600", replace=True).json()["metadata"] == {}
-        assert "this index has integers" in add().json()["error"]
+        made_up = add()
+        assert made_up.status_code == 201 and int(made_up.json()["id"]) >= 0
+        assert client.delete(f"/v1/items/{made_up.json()['id']}", **writer).status_code == 200
+        assert "this index has integers" in add(id="007", replace=True).json()["error"]
         assert client.delete("/v1/items/600", **writer).status_code == 200
-        for name in ("600", "--5", "9" * 5000):
+        for name in ("600", "--5", "007", "-0", "\N{ARABIC-INDIC DIGIT SEVEN}", "9" * 5000):
             assert client.delete(f"/v1/items/{name}", **writer).status_code == 404
         assert len(index) == 600
 
@@ -186,10 +189,11 @@ def test_a_request_that_cannot_be_answered_is_told_why(client, method, address, 
 def test_a_low_recall_has_advice_that_helps_and_bytes_are_left_out_of_json(command, tmp_path):
     vectors = np.random.default_rng(0).normal(size=(600, 16)).astype(np.float32)
     vectors[:, 3] += 500
-    columns = {"id": [f"{row}" for row in range(600)], "z": list(vectors), "sha": [b"\xff"] * 600}
+    columns = {"id": [f"{row}" for row in range(600)], "z": list(vectors), "sha": [b"\xff"] * 600, "x": [np.inf] * 600}
     pq.write_table(pa.table(columns), tmp_path / "z.parquet")
     np.save(tmp_path / "one.npy", vectors[5])
     built = run(command, tmp_path, "index", "build", "z.index", "--vectors", "z.parquet")
     assert "less than --recall: give --rescore float16, more --bits, or another --method" in built.output
     found = run(command, tmp_path, "search", "z.index", "--vectors", "one.npy", "-k2", "--json")
-    assert [set(row) for row in json.loads(found.stdout)] == [{"query", "id", "distance", "cosine"}] * 2
+    assert [set(row) for row in json.loads(found.stdout)] == [{"query", "id", "distance", "cosine", "x"}] * 2
+    assert "Infinity" not in found.stdout

@@ -39,13 +39,17 @@ def folder(whole, tmp_path):
 
 
 def answers(folder, read_only=True):
+    with HammingIndex.open(folder, read_only) as index:
+        return answers_of(index)
+
+
+def answers_of(index):
     """All that can be asked of an index."""
     queries = np.random.default_rng(1).integers(0, 256, (10, 6), dtype=np.uint8)
-    with HammingIndex.open(folder, read_only) as index:
-        conditions = [None, {"label": ["3", "4"]}, {"label": None}, {"year": {">": 100}}]
-        found = [index.search(queries, 5, where) for where in conditions]
-        items = [(item.id, item.code.tolist(), item.metadata) for item in index.items(list(index))]
-        return [*((some.ids.tolist(), some.distances.tolist()) for some in found), items, index.made_by]
+    conditions = [None, {"label": ["3", "4"]}, {"label": None}, {"year": {">": 100}}]
+    found = [index.search(queries, 5, where) for where in conditions]
+    items = [(item.id, item.code.tolist(), item.metadata) for item in index.items(list(index))]
+    return [*((some.ids.tolist(), some.distances.tolist()) for some in found), items, index.made_by]
 
 
 def test_damage_of_the_ledger_is_refused_or_changes_no_answer(whole, folder):
@@ -122,18 +126,33 @@ def test_a_folder_of_segments_that_is_missing_is_named_where_items_were_in_it(wh
         HammingIndex.open(folder)
 
 
-def test_an_index_on_a_disk_that_is_mounted_for_reading_is_searched(whole, tmp_path):
+def test_an_index_on_a_disk_that_is_mounted_for_reading_is_searched_and_followed(folder):
     program = (
-        "import sys; from pathlib import Path; from tests.search.test_damage import answers; "
-        "sys.stdout.write(str(answers(Path(sys.argv[1]))))"
+        "import itertools, sys; from deephash_pipeline.search import HammingIndex; "
+        "from tests.search.test_damage import answers_of; index = HammingIndex.open(sys.argv[1], read_only=True)\n"
+        "for _ in itertools.chain([0], sys.stdin): print(answers_of(index), flush=True)"
     )
     mounted = 'mount --bind $0 $0 && mount -o remount,bind,ro $0 && ! touch $0/x 2>/dev/null && exec $1 -c "$2" $0'
-    command = ["unshare", "--map-root-user", "--mount", "sh", "-c", mounted, str(whole), sys.executable, program]
+    command = ["unshare", "--map-root-user", "--mount", "sh", "-c", mounted, str(folder), sys.executable, program]
     if shutil.which("unshare") is None or subprocess.run([*command[:3], "true"], check=False).returncode:
         pytest.skip("nobody but root can mount here")
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == str(answers(whole))
+    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as reader:
+
+        def follows():
+            reader.stdin.write("\n")
+            reader.stdin.flush()
+            return reader.stdout.readline() == f"{answers(folder)}\n"
+
+        assert reader.stdout.readline() == f"{answers(folder)}\n"
+        # It is mounted for writing elsewhere.
+        with HammingIndex.open(folder) as index:
+            index.add(["new"], np.zeros((1, 6), dtype=np.uint8), {"label": ["3"]})
+            assert follows()
+        assert follows()
+        with HammingIndex.open(folder) as index:
+            index.remove(["photos/1.png"])
+            index.compact()
+        assert follows()
 
 
 def test_a_pickled_index_opens_its_folder_anew(folder):

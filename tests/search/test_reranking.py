@@ -43,6 +43,22 @@ def test_outputs_of_the_query_weigh_the_bits_that_differ():
     np.testing.assert_allclose(answers.scores, np.sort(costs, axis=1)[:, :20], rtol=1e-5)
 
 
+@pytest.mark.parametrize(
+    ("kind", "factor", "message"),
+    [
+        *(("int8", 1e25, "a row that is longer than 1e[+]18"), ("int8", 1e-25, "or shorter by as much")),
+        *(("float16", 1e5, "beyond 65,504"), ("float16", 1e-10, "whose numbers are 0 in 16 bits")),
+    ],
+)
+def test_features_whose_distances_would_overflow_or_vanish_are_refused(kind, factor, message):
+    features = np.random.default_rng(0).normal(size=(20, 4)) * factor
+    features[3] = 0
+    index = HammingIndex(8, features=4, feature_type=kind)
+    with pytest.raises(InputError, match=message):
+        index.add(range(20), np.zeros((20, 1), dtype=np.uint8), features=features)
+    assert not len(index)
+
+
 def test_numbers_of_another_shape_are_refused():
     index, code = HammingIndex(8, features=3), np.zeros((1, 1), dtype=np.uint8)
     for features, message in (

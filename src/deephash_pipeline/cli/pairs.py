@@ -39,11 +39,11 @@ def pairs(index: Path, radius: int, against: Path | None, groups: bool, out: Pat
 
 def _write(out: Path | None, header: tuple[str, ...], rows: Iterable[tuple[Any, ...]]) -> None:
     if out is None:
-        csv.writer(sys.stdout).writerows(chain([header], rows))
+        csv.writer(sys.stdout, lineterminator="\n").writerows(chain([header], rows))
         return
     count = 0
     with replacing(out) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file)
+        writer = csv.writer(file, lineterminator="\n")
         writer.writerow(header)
         for count, row in enumerate(rows, start=1):  # noqa: B007 (how many there were)
             writer.writerow(row)

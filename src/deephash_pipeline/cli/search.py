@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from importlib.util import find_spec
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -111,10 +112,11 @@ def _runtime(index: Path, device: str) -> Runtime:
 
 
 def _print_rows(rows: list[dict[str, Any]], as_json: bool, columns: Sequence[str] = ()) -> None:
-    # JSON has no bytes.
+    # JSON has no bytes, and no infinity.
     rows = [{name: value for name, value in row.items() if not isinstance(value, bytes)} for row in rows]
     if as_json:
-        click.echo(json.dumps(rows, ensure_ascii=False))
+        finite = [{name: None if value in (inf, -inf) else value for name, value in row.items()} for row in rows]
+        click.echo(json.dumps(finite, ensure_ascii=False))
         return
     columns = columns or list(dict.fromkeys(name for row in rows for name in row))
     print_columns([columns, *(["" if row.get(name) is None else str(row[name]) for name in columns] for row in rows)])

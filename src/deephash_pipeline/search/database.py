@@ -27,19 +27,27 @@ class Database:
     """
 
     def __init__(self, path: Path | None, read_only: bool = False) -> None:
-        self.path = path
-        place = ":memory:" if path is None else f"{path.absolute().as_uri()}?"
-        if path is not None and read_only and _cannot_change(path):
+        self.path, self.read_only = path, read_only
+        self._closed = False
+        self._connected = 0
+        self._connect()
+
+    def _connect(self) -> None:
+        place = ":memory:" if self.path is None else f"{self.path.absolute().as_uri()}?"
+        # Looked at first: what is written from now on is another state.
+        state = _state(self.path) if self.path is not None and self.read_only else None
+        self._fixed = state if self.path is not None and state and _cannot_change(self.path, state) else None
+        if self._fixed:
             # SQLite cannot make its shared memory there, and needs none.
             place += "immutable=1"
         self._connection = sqlite3.connect(
-            place, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False, uri=path is not None
+            place, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False, uri=self.path is not None
         )
+        self._connected += 1
         self._connection.create_function("digest_of", -1, digest_of, deterministic=True)
-        self._closed = False
-        if path is not None:
+        if self.path is not None:
             self.execute("PRAGMA synchronous=FULL")
-        if read_only:
+        if self.read_only:
             self.execute("PRAGMA query_only=ON")
 
     def execute(self, statement: str, values: Sequence[Any] = (), many: bool = False) -> sqlite3.Cursor:
@@ -82,15 +90,31 @@ class Database:
         self._closed = True
         self._connection.close()
 
-    def version(self) -> int:
-        """A number that changes when another connection has changed the database."""
-        return int(self.rows("PRAGMA data_version")[0][0])
+    def version(self) -> tuple[int, int]:
+        """Two numbers, of which one changes when another connection has changed the database."""
+        if self.path is not None and self._fixed and _state(self.path) not in (None, self._fixed):
+            # The disk is mounted for writing elsewhere; SQLite does not look at what it was told to be immutable.
+            self._connection.close()
+            self._connect()
+        return self._connected, int(self.rows("PRAGMA data_version")[0][0])
 
 
-def _cannot_change(path: Path) -> bool:
+def _state(path: Path) -> tuple[int, ...] | None:
+    """What tells a file of SQLite and its log from another state of them, the log's size last; None without a file."""
+    try:
+        file = path.stat()
+    except FileNotFoundError:
+        return None
+    try:
+        log = path.with_name(f"{path.name}-wal").stat()
+    except FileNotFoundError:
+        return file.st_ino, file.st_mtime_ns, file.st_size, 0, 0
+    return file.st_ino, file.st_mtime_ns, file.st_size, log.st_mtime_ns, log.st_size
+
+
+def _cannot_change(path: Path, state: tuple[int, ...]) -> bool:
     """Whether a file lies on a disk that is mounted for reading, and is all there is of its database."""
-    log = path.with_name(f"{path.name}-wal")
-    return bool(os.statvfs(path).f_flag & os.ST_RDONLY) and not (log.is_file() and log.stat().st_size)
+    return bool(os.statvfs(path).f_flag & os.ST_RDONLY) and not state[-1]
 
 
 def digest_of(row: Any, *pairs: Any) -> int:

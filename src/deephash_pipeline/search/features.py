@@ -12,6 +12,7 @@ from deephash_pipeline.retrieval.codes import check_count
 FeatureType = Literal["float16", "int8"]
 SCALE_BYTES = 4
 LARGEST_INT8 = 127
+LONGEST = 1e18
 ROWS_AT_ONCE = 256
 """What is computed with them stays in the cache of a processor."""
 
@@ -56,6 +57,8 @@ class FeatureForm:
                 rows = real.astype(self.dtype)
             if not np.isfinite(rows).all():
                 raise InputError("features has a number beyond 65,504, the largest in 16 bits; scale features down.")
+            if (~rows.any(axis=1) & real.any(axis=1)).any():
+                raise InputError("features has a row whose numbers are 0 in 16 bits; scale features up.")
             return rows
         rows = np.empty((len(real), self.columns), dtype=self.dtype)
         for start in range(0, len(real), ROWS_AT_ONCE):
@@ -65,8 +68,13 @@ class FeatureForm:
             peaks = np.abs(exact).max(axis=1, keepdims=True)
             whole = np.rint(exact * (LARGEST_INT8 / np.where(peaks, peaks, 1)))
             rows[some, : self.width] = whole
-            lengths = np.linalg.norm(whole, axis=1)
-            scales = np.linalg.norm(exact, axis=1) / np.where(lengths, lengths, 1)
+            lengths, real_lengths = np.linalg.norm(whole, axis=1), np.linalg.norm(exact, axis=1)
+            # Distances are compared by their squares in float32.
+            if (real_lengths > LONGEST).any() or ((real_lengths > 0) & (real_lengths < 1 / LONGEST)).any():
+                raise InputError(
+                    f"features has a row that is longer than {LONGEST:g}, or shorter by as much; scale features."
+                )
+            scales = real_lengths / np.where(lengths, lengths, 1)
             rows[some, self.width :] = scales.astype("<f4")[:, np.newaxis].view(np.int8)
         return rows
 

@@ -249,6 +249,18 @@ def test_milvus_lists_the_first_of_more_ties_than_it_answers_with(milvus_uri, mo
         target.search(some, 120)
 
 
+def test_numbers_beyond_53_bits_are_exported_and_compared_exactly(postgres_url):
+    values = [0.1, 2**53, 2**53 + 1, -(2**63), 2**63 - 1, 1e23, 1e300, 5e-324]
+    index = HammingIndex(8)
+    index.add(range(len(values)), np.zeros((len(values), 1), np.uint8), {"x": values})
+    code = np.zeros((1, 1), dtype=np.uint8)
+    with closing(PostgresIndex(postgres_url, "numbers")) as target:
+        export_index(index, target)
+        for value in (*values, 2.0**53):
+            for wanted in (value, *({operator: value} for operator in ("!=", "<", "<=", ">", ">="))):
+                alike(index.search(code, 10, {"x": wanted}), target.search(code, 10, {"x": wanted}))
+
+
 def test_hnsw_is_asked_only_by_those_who_want_approximate_answers(postgres_url, index, queries):
     exact = PostgresIndex(postgres_url, "graph")
     export_index(index, exact)

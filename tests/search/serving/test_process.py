@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -81,7 +82,13 @@ def test_no_acknowledged_picture_is_lost_by_kill_9_and_a_signal_ends_the_service
             assert index.path_of(item.metadata).read_bytes().startswith(b"\x89PNG")
     again, address = start("--token-file=token")
     assert httpx.get(f"{address}/v1/search/{acknowledged[0]}", timeout=60).status_code == 200
-    again.send_signal(signal.SIGTERM)
-    again.wait(30)
+    with socket.create_connection(("127.0.0.1", int(address.rpartition(":")[2]))) as half:
+        half.sendall(
+            b"POST /v1/search HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n"
+            b"Content-Type: application/json\r\n\r\n{"
+        )
+        again.send_signal(signal.SIGTERM)
+        again.wait(60)
+        assert half.recv(12) == b"HTTP/1.1 503"
     assert "Traceback" not in again.stdout.read()
     ImageIndex.open(folder / "new.index").close()

@@ -71,6 +71,28 @@ def test_other_columns_of_parquet_are_ids_and_metadata(tmp_path, vectors):
         assert sorted(cheap) == sorted(f"10.1/{row}" for row in range(20))
 
 
+def test_durations_times_of_a_zone_and_long_decimals_compare_as_they_are(tmp_path, vectors):
+    hours = pa.timestamp("s", "UTC")
+    columns = {
+        "length": pa.array([row * 1500 for row in range(600)], pa.duration("ms")),
+        "day": pa.array([None, *range(599)], pa.duration("ns")),
+        "taken": pa.array([1_698_500_000 + 3600 * row for row in range(600)], hours).cast(
+            pa.timestamp("s", "Europe/Berlin")
+        ),
+        "big": pa.array([Decimal(2**53 + row) for row in range(600)], pa.decimal128(38, 0)),
+        "huge": pa.array([Decimal(10**30)] * 600, pa.decimal128(38, 0)),
+    }
+    source = open_vectors(written(tmp_path / "z.parquet", vectors, **columns))
+    with VectorIndex.build(tmp_path / "films.index", source, code_length=24) as index:
+        items = [index.index.get(row).metadata for row in range(600)]
+        assert [item["length"] for item in items] == [1.5 * row for row in range(600)]
+        assert [item.get("day") for item in items[:3]] == [None, 0.0, 1e-9]
+        taken = [item["taken"] for item in items]
+        assert taken == sorted(set(taken)) and taken[0] == "2023-10-28 13:33:20.000Z"
+        assert [item["big"] for item in items] == [2**53 + row for row in range(600)]
+        assert items[0]["huge"] == 1e30
+
+
 def table_of(rows):
     return pa.table({"v": pa.array(rows, pa.list_(pa.float32()))})
 

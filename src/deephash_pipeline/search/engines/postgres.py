@@ -4,6 +4,7 @@ import json
 import queue
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from decimal import Decimal
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -243,5 +244,6 @@ def condition_of(where: Where, columns: Sequence[str], has_kind: HasKind) -> tup
             kind, read = ("number", "::numeric") if kind_of(value) == "numbers" else ("string", ' COLLATE "C"')
             compared = f"(metadata->>%s){read} {operator} %s"
             parts.append(f"CASE jsonb_typeof({column}) WHEN '{kind}' THEN {compared} ELSE false END")
-            values += [name, name, value]
+            # A float would make the other side one too, which has fewer digits than 64 bits.
+            values += [name, name, Decimal(repr(value)) if kind == "number" else value]
     return " AND ".join(parts), values

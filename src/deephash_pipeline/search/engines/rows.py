@@ -110,7 +110,9 @@ class About:
 
 def item_of(item_id: ItemId, code: bytes, metadata: Mapping[str, Any]) -> Item:
     """Undo `row_of`."""
-    return Item(item_id, np.frombuffer(code, dtype=np.uint8), dict(metadata))
+    # PostgreSQL writes a float such as 1e23 with all its digits.
+    numbers = {name: float(value) for name, value in metadata.items() if isinstance(value, int) and abs(value) > 2**63}
+    return Item(item_id, np.frombuffer(code, dtype=np.uint8), {**metadata, **numbers})
 
 
 def bits_of(code: NDArray[np.uint8] | bytes, code_length: int) -> str:

@@ -1,6 +1,7 @@
 """What of listed files is new to an index, has changed, was renamed, or is gone."""
 
 import os
+import stat
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -124,12 +125,11 @@ def gone(index: HammingIndex) -> dict[str, str]:
 
 
 def _is_missing(path: str) -> bool:
-    """Whether there is no such file; one in a folder that cannot be read may be there."""
+    """Whether there is no such file, or a link took its place; one in a folder that cannot be read may be there."""
     try:
-        os.lstat(path)
+        return stat.S_ISLNK(os.lstat(path).st_mode)
     except OSError as error:
         return isinstance(error, FileNotFoundError | NotADirectoryError)
-    return False
 
 
 def items_below(index: HammingIndex, folders: Sequence[Path]) -> int:

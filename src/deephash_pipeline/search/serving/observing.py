@@ -83,6 +83,10 @@ class Observed:
             except TimeoutError:
                 within = f"within {self.settings.seconds:g} seconds"
                 raise HTTPException(408, f"the request has not arrived {within}; send it again") from None
+            except asyncio.CancelledError:
+                if complete:
+                    raise
+                raise HTTPException(503, "the service ends; send the request again") from None
             if message["type"] == "http.disconnect" and not complete:
                 raise HTTPException(HUNG_UP, "the client has hung up")
             arrived += len(message.get("body", b""))

@@ -1,5 +1,6 @@
 """The routes of the service: searches, items, pages, and how it is."""
 
+import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 from urllib.parse import urlencode
@@ -33,6 +34,8 @@ PAGE_POLICY = (
     "default-src 'none'; img-src 'self' blob: data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
+# JavaScript knows whole numbers of so many bits.
+MADE_UP_BITS = 53
 BEARER = HTTPBearer(scheme_name="token", auto_error=False)
 PROBLEMS: dict[int | str, dict[str, Any]] = {
     code: {"model": schemas.Problem} for code in (400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 503, 507)
@@ -154,7 +157,8 @@ def add_items(app: FastAPI, service: Service) -> None:
 
 def _id_of(name: str, items: CodedItems, new: schemas.NewItem) -> ItemId:
     """The id of a new item; one that is there is only for items that replace it."""
-    text = new.id if new.id is not None else f"added/{uuid4().hex}"
+    made_up = str(secrets.randbits(MADE_UP_BITS)) if items.index.integer_ids else f"added/{uuid4().hex}"
+    text = made_up if new.id is None else new.id
     item_id = items.id_of(text)
     if item_id in items.index and not new.replace:
         raise HTTPException(409, f"id: `{text[:200]}` is in {name}; send replace=true, or another id")
@@ -208,6 +212,7 @@ class DuplicatesOf(schemas.Where):
 def add_state(app: FastAPI, service: Service) -> None:
     """Add the pages for people, and what says how the service is."""
 
+    @app.head("/", include_in_schema=False)
     @app.get("/", include_in_schema=False)
     def page() -> HTMLResponse:
         return HTMLResponse(PAGE.read_text("utf-8"), headers={"Content-Security-Policy": PAGE_POLICY})
@@ -229,6 +234,7 @@ def add_state(app: FastAPI, service: Service) -> None:
         """The indexes that are served."""
         return [index_info(name, images, service.settings) for name, images in service.indexes.items()]
 
+    @app.head("/healthz", include_in_schema=False)
     @app.get("/healthz")
     def health() -> schemas.Health:
         """Whether the service answers."""

@@ -26,8 +26,8 @@ from deephash_pipeline.search.vectors.recall import Expected
 from deephash_pipeline.search.vectors.sources import ArrayVectors, VectorSource, open_vectors
 from deephash_pipeline.search.vectors.stored import Description, load_hash_function
 
-WHOLE_NUMBER = re.compile(r"-?\d{1,19}")
-"""As many digits as an id may have."""
+WHOLE_NUMBER = re.compile(r"0|-?[1-9][0-9]{0,18}")
+"""As an integer id is written, which may have so many digits; ``007`` is not 7."""
 
 
 class VectorIndex(CodedItems):

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
 from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,6 +15,7 @@ from deephash_pipeline.search.features import ROWS_AT_ONCE
 
 SAFETENSORS_DTYPES = {"F16": "<f2", "F32": "<f4", "F64": "<f8"}
 ID_COLUMN = "id"
+PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
 class Block(NamedTuple):
@@ -185,19 +187,29 @@ class ParquetVectors:
         return numbers.reshape(-1, int(width))
 
     def _values(self, column: Any) -> list[Any]:
-        """Values that an index can store and compare: decimals as numbers, dates and the like as text."""
+        """Values that an index can store and compare: decimals and seconds as numbers, dates and the like as text."""
         types, kind = self._arrow.types, column.type
         if types.is_dictionary(kind):
             column = column.cast(kind.value_type)
-        elif types.is_decimal(kind):
-            column = column.cast(self._arrow.float64())
+        elif types.is_duration(kind):
+            column = self._arrow.compute.divide(column.cast("int64").cast("float64"), PER_SECOND[kind.unit])
+        elif types.is_timestamp(kind) and kind.tz:
+            # Local times do not ascend where clocks change.
+            column = column.cast(self._arrow.timestamp(kind.unit, "UTC")).cast("string")
         elif types.is_temporal(kind):
-            column = column.cast(self._arrow.string())
+            column = column.cast("string")
         values: list[Any] = column.to_pylist()
-        return values
+        return list(map(_number, values)) if types.is_decimal(kind) else values
 
     def _unreadable(self, error: Exception) -> InputError:
         return InputError(f"{self.name} cannot be read ({' '.join(str(error).split())[:200]}): make or copy it again")
+
+
+def _number(decimal: Decimal | None) -> int | float | None:
+    """A decimal as a number that an index can store: a whole one exactly where 64 bits suffice."""
+    if decimal is None:
+        return None
+    return int(decimal) if -(2**63) <= decimal < 2**63 and not decimal % 1 else float(decimal)
 
 
 VectorSource = ArrayVectors | ParquetVectors
