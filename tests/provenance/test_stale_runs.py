@@ -174,6 +174,15 @@ def test_a_stale_file_that_full_does_not_make_is_named_to_be_deleted(catalog, pr
 
 
 @pytest.mark.usefixtures("kept")
+def test_trials_that_are_stale_are_searched_again_and_not_deleted(catalog, project):
+    make_up(project, pipelines["tuning"], catalog)
+    changed = Overridden(catalog, "experiment.seed", 7)
+    message = refusal("tuning_results", changed)
+    assert "`kedro run --pipelines=tuning --namespaces=tuning.adsh.b32,tuning." in message
+    assert "delete" not in message
+
+
+@pytest.mark.usefixtures("kept")
 def test_cells_on_the_descriptor_are_no_input_of_those_that_make_them(catalog, project):
     for pipeline in ("descriptor_extraction", "hand_crafted"):
         make_up(project, pipelines[pipeline], catalog)

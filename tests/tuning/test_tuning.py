@@ -1,6 +1,7 @@
 """Equal tuning: what is drawn, what is stored, what a killed search ends with, and who wins."""
 
 import os
+import resource
 import signal
 from dataclasses import replace
 
@@ -161,6 +162,41 @@ def test_a_search_that_is_asked_to_stop_names_the_trial_that_begins_anew(tmp_pat
     assert caught.value.exit_code == 128 + signal.SIGTERM
     (summary,) = optuna.get_all_study_summaries(f"sqlite:///{tmp_path / 'study.db'}")
     assert summary.n_trials == 0
+
+
+def test_a_disk_that_is_full_is_one_line(searched, tmp_path, monkeypatch):
+    def full(self, *_):
+        # What SQLite writes from now on does not fit.
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, hard))
+        return {}
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    try:
+        with monkeypatch.context() as patch, pytest.raises(InputError, match=r"study\.db: .*: make room") as caught:
+            patch.setattr(study, "run_trial", lambda *_: Outcome("complete", {1: 0.5}, full(*_) or 1.0))
+            search(job(), WorkingPlace(tmp_path / "study.db"))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(signal.SIGXFSZ, handler)
+    assert "\n" not in str(caught.value)
+    pd.testing.assert_frame_equal(
+        without_seconds(search(job(), WorkingPlace(tmp_path / "study.db"))), without_seconds(searched[1])
+    )
+
+
+@pytest.mark.parametrize("decades", [1e-17, 400])
+def test_ranges_that_no_number_has_are_refused(decades):
+    with pytest.raises(ValidationError, match="decades"):
+        TuningParameters(decades=decades)
+
+
+def test_a_quick_look_searches_at_the_rate_that_it_trains_with():
+    run = run_of("dpsh")
+    quick = replace(job(), run=replace(run, experiment=run.experiment.model_copy(update={"effort": 0.5})))
+    values = {"training.learning_rate": 0.1}
+    assert quick.shortened(values).training.learning_rate == 0.05
+    assert job().shortened(values).training.learning_rate == 0.1
 
 
 def test_trials_of_another_configuration_count_for_nothing(searched):

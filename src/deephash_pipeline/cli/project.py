@@ -16,7 +16,7 @@ from deephash_pipeline.common.cell import Cell
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.project_folder import project_root, template
 from deephash_pipeline.deephash import ImageHasher
-from deephash_pipeline.pipelines.grid import METHODS, cells
+from deephash_pipeline.pipelines.grid import CODE_LENGTHS, LONG_CODE_LENGTHS, METHODS, cells
 from deephash_pipeline.pipelines.shared.hashers import hasher_of
 
 PYPROJECT = f"""\
@@ -69,9 +69,10 @@ def hasher_of_run(benchmark: str, cell: str) -> ImageHasher:
     try:
         return hasher_of(run_catalog(benchmark), wanted)
     except DatasetError as error:
+        long = " --pipelines=long_codes" if wanted.code_length in LONG_CODE_LENGTHS else ""
         raise InputError(
             f"{cell} of {benchmark} has not been run, {str(error).partition(':')[0]}: "
-            f"deephash-pipeline run --env={benchmark}"
+            f"deephash-pipeline run --env={benchmark}" + long
         ) from error
 
 
@@ -81,7 +82,7 @@ def parsed_cell(name: str) -> Cell:
     Raises:
         InputError: there is none of this name.
     """
-    there = {cell.namespace: cell for cell in cells()}
+    there = {cell.namespace: cell for cell in cells(code_lengths=(*CODE_LENGTHS, *LONG_CODE_LENGTHS))}
     if name not in there:
         method = name.partition(".")[0]
         own = [known for known in there if known.partition(".")[0] == method]

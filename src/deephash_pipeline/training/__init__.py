@@ -8,7 +8,12 @@ from deephash_pipeline.training.loop import TrainingDiverged, train
 from deephash_pipeline.training.objectives import BinaryCrossEntropy, CrossEntropy, classification_objective
 from deephash_pipeline.training.parameters import TrainingParameters, TrainingRun
 from deephash_pipeline.training.resuming.checkpoint import CheckpointFolder
-from deephash_pipeline.training.resuming.interruption import StopRequest, TrainingInterrupted, stop_requests
+from deephash_pipeline.training.resuming.interruption import (
+    NoFurtherEpoch,
+    StopRequest,
+    TrainingInterrupted,
+    stop_requests,
+)
 from deephash_pipeline.training.resuming.state import History
 from deephash_pipeline.training.sampling import first_batch
 
@@ -22,6 +27,7 @@ __all__ = [
     "History",
     "Inputs",
     "LabelledInputs",
+    "NoFurtherEpoch",
     "Objective",
     "StopRequest",
     "TrainingDiverged",

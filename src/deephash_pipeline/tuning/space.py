@@ -58,7 +58,7 @@ class TuningParameters(Parameters):
     head_rate_factor: Bounds = Bounds(low=0.1, high=10.0)
     weight_decay: Bounds = Bounds(low=1e-6, high=1e-2)
     scale: Bounds = Bounds(low=0.3, high=5.0)
-    decades: PositiveFloat = 1.5
+    decades: float = Field(default=1.5, ge=0.01, le=30)
     random_trials: PositiveInt = 8
     trials_before_pruning: PositiveInt = 5
     epochs_before_pruning: float = Field(default=0.5, ge=0, le=1)

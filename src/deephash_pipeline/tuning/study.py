@@ -15,6 +15,7 @@ import numpy as np
 import optuna
 import pandas as pd
 from optuna.distributions import FloatDistribution
+from optuna.exceptions import StorageInternalError
 from optuna.samplers import TPESampler
 from optuna.trial import FrozenTrial, TrialState
 from sqlalchemy.exc import DatabaseError
@@ -53,6 +54,17 @@ def search(job: TrialJob, storage: WorkingPlace) -> pd.DataFrame:
         `docs/results/fair-comparison.md` shows the trials of all methods on the digits.
     """
     optuna.logging.set_verbosity(optuna.logging.WARNING)
+    try:
+        return _searched(job, storage)
+    except (DatabaseError, StorageInternalError) as error:
+        # Optuna wraps what SQLite says of a disk that is full.
+        reason = getattr(error if isinstance(error, DatabaseError) else error.__cause__, "orig", error)
+        raise InputError(
+            f"{storage.path}: {reason}: make room, or make it writable, or delete it to start over"
+        ) from error
+
+
+def _searched(job: TrialJob, storage: WorkingPlace) -> pd.DataFrame:
     study = _opened(storage, f"{job.run.name} {configuration_digest(job, storage.provenance.get(CODE))}")
     tuning, space = job.tuning, search_space(job.method, job.tuning)
     seed = derive_seed(job.run.experiment.seed, "tuning", job.run.name)
@@ -73,15 +85,12 @@ def _opened(storage: WorkingPlace, name: str) -> optuna.Study:
     url = f"sqlite:///{storage.path.resolve()}"
     open_study = partial(optuna.create_study, storage=url, study_name=name, direction="maximize", load_if_exists=True)
     forced = storage.provenance.get(FORCED)
-    try:
+    study = open_study()
+    # A worker that was killed goes on with what its forced run has begun.
+    if forced and study.user_attrs.get(FORCED) != forced:
+        optuna.delete_study(study_name=name, storage=url)
         study = open_study()
-        # A worker that was killed goes on with what its forced run has begun.
-        if forced and study.user_attrs.get(FORCED) != forced:
-            optuna.delete_study(study_name=name, storage=url)
-            study = open_study()
-            study.set_user_attr(FORCED, forced)
-    except DatabaseError as error:
-        raise InputError(f"{storage.path}: {error.orig}: make it writable, or delete it to start over") from error
+        study.set_user_attr(FORCED, forced)
     return study
 
 

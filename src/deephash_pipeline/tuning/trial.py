@@ -20,7 +20,7 @@ from deephash_pipeline.images.inputs import ImageInputs
 from deephash_pipeline.images.splits import stratified_draw
 from deephash_pipeline.networks import HashNetwork
 from deephash_pipeline.retrieval import count_distances, mean_average_precision, pack_bits
-from deephash_pipeline.training import TrainingDiverged, outputs_in_blocks
+from deephash_pipeline.training import NoFurtherEpoch, TrainingDiverged, outputs_in_blocks
 from deephash_pipeline.tuning.space import SCORE, TuningParameters, search_space, with_values
 
 
@@ -102,8 +102,9 @@ class TrialJob:
     def shortened(self, values: dict[str, float]) -> FineTuningParameters:
         """Give the parameters of a trial."""
         parameters = with_values(self.method, values)
-        epochs = max(1, round(self.tuning.epoch_share * self.run.experiment.training(parameters.training).epochs))
-        return parameters.model_copy(update={"training": parameters.training.model_copy(update={"epochs": epochs})})
+        training = self.run.experiment.training(parameters.training)
+        epochs = max(1, round(self.tuning.epoch_share * training.epochs))
+        return parameters.model_copy(update={"training": training.model_copy(update={"epochs": epochs})})
 
 
 @dataclass(frozen=True)
@@ -125,7 +126,7 @@ class Outcome:
     seconds: float
 
 
-class Pruned(Exception):
+class Pruned(NoFurtherEpoch):
     """The trial is below the median of those before it."""
 
 
@@ -168,7 +169,7 @@ def run_trial(job: TrialJob, values: dict[str, float], earlier: Sequence[FrozenT
     parameters = job.shortened(values)
     watch = Watch(_trial_among(earlier, values, job, parameters.training.epochs), job.score)
     state: Literal["complete", "pruned", "failed"] = "complete"
-    # Its epochs are already those of a trial.
+    # Its epochs and rate are already those of a trial.
     experiment = job.run.experiment.model_copy(update={"effort": 1.0})
     try:
         fine_tune(job.training_set, parameters, Run(experiment, job.run.cell), job.start, watch)

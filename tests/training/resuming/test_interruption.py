@@ -15,6 +15,7 @@ from deephash_pipeline.training import (
     CheckpointFolder,
     CrossEntropy,
     LabelledInputs,
+    NoFurtherEpoch,
     TrainingInterrupted,
     TrainingParameters,
     TrainingRun,
@@ -138,6 +139,15 @@ def test_a_signal_after_the_last_step_stops_the_run_with_the_result_kept(tmp_pat
     assert caught.value.exit_code == 130
     assert content_of(last(tmp_path))["progress"]["finished"]
     assert run(CheckpointFolder(tmp_path, 3600)) == run()
+
+
+def test_a_signal_while_an_epoch_is_found_to_be_the_last_one_is_not_lost(tmp_path):
+    def prune():
+        signal.raise_signal(signal.SIGTERM)
+        raise NoFurtherEpoch
+
+    with pytest.raises(TrainingInterrupted, match="goes on from its last checkpoint"):
+        run(CheckpointFolder(tmp_path, 3600), after_epoch=prune)
 
 
 def test_the_first_of_two_signals_gives_the_exit_code():

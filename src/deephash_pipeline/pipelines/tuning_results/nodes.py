@@ -25,7 +25,7 @@ def collect_trials(found: Mapping[str, pd.DataFrame]) -> tuple[pd.DataFrame, pd.
     own = {path.partition("/")[0]: trials for path, trials in found.items()}
     searched = [own[method] for method in METHODS if method in own]
     if not searched:
-        raise InputError("there are no trials: run `kedro run --pipelines=tuning` first")
+        raise InputError("there are no trials: first give this command with `--pipelines=tuning`, which makes them")
     trials = pd.concat(searched, ignore_index=True)
     best = best_trials(trials)
     return trials, best, tuned_parameters(best)

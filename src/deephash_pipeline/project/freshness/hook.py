@@ -49,6 +49,8 @@ class Policy:
     conf_source: str | None = None
 
 
+TUNING = "tuning"
+
 POLICY = Policy()
 """That of the runs of this process."""
 
@@ -74,7 +76,7 @@ def refuse_what_is_stale(graph: ProjectGraph, pipeline: Pipeline, run_params: Ma
     damaged = any(state.kind is Kind.DAMAGED for _, state in faults)
     if damaged or not POLICY.stale_allowed:
         # What is read only where it is there, and is not made by what makes all it needs.
-        made = pipelines["full"].all_outputs() | pipelines[FIELD].all_outputs() | pipeline.inputs()
+        made = set[str]().union(*(pipelines[name].all_outputs() for name in ("full", FIELD, TUNING)), pipeline.inputs())
         unneeded = [str(graph.path(name)) for name, _ in faults if name not in made]
         remedy = f"`{_mending_command(run_params, [name for name, _ in faults])}` makes again what is needed"
         if unneeded:
@@ -96,7 +98,15 @@ def _mending_command(run_params: Mapping[str, Any], names: Iterable[str]) -> str
         name: value if isinstance(value, str) else json.dumps(value, default=str) for name, value in parameters.items()
     }
     given = ",".join(f"{name}={value}" for name, value in written.items())
-    options = {"pipelines": made_by, "env": run_params.get("env"), "conf-source": POLICY.conf_source, "params": given}
+    # Others would be searched too, for hours.
+    searches = [f"{TUNING}.{name.rpartition('.')[0]}" for name in names] if made_by == TUNING else []
+    options = {
+        "pipelines": made_by,
+        "namespaces": ",".join(searches),
+        "env": run_params.get("env"),
+        "conf-source": POLICY.conf_source,
+        "params": given,
+    }
     return shlex.join(["kedro", "run", *(f"--{name}={value}" for name, value in options.items() if value)])
 
 

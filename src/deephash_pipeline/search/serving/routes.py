@@ -16,7 +16,7 @@ from pydantic import BaseModel, Field
 from starlette.concurrency import run_in_threadpool
 
 from deephash_pipeline.hashers.base import EncodedPixels
-from deephash_pipeline.search import ItemId
+from deephash_pipeline.search import HammingIndex, ItemId
 from deephash_pipeline.search.coded import CodedItems
 from deephash_pipeline.search.duplicates.levels import Level
 from deephash_pipeline.search.images import ImageIndex
@@ -157,7 +157,8 @@ def add_items(app: FastAPI, service: Service) -> None:
 
 def _id_of(name: str, items: CodedItems, new: schemas.NewItem) -> ItemId:
     """The id of a new item; one that is there is only for items that replace it."""
-    made_up = str(secrets.randbits(MADE_UP_BITS)) if items.index.integer_ids else f"added/{uuid4().hex}"
+    integers = isinstance(items.index, HammingIndex) and items.index.integer_ids
+    made_up = str(secrets.randbits(MADE_UP_BITS)) if integers else f"added/{uuid4().hex}"
     text = made_up if new.id is None else new.id
     item_id = items.id_of(text)
     if item_id in items.index and not new.replace:

@@ -30,6 +30,10 @@ class TrainingInterrupted(InputError):
         return str(self.args[0])
 
 
+class NoFurtherEpoch(Exception):
+    """What a run's `after_epoch` may raise to end a training in order."""
+
+
 class StopRequest:
     """Whether a signal has asked to stop, and which came first; a second of its kind ends the process at once.
 
@@ -74,6 +78,9 @@ def stop_requests() -> Iterator[StopRequest]:
     former = {number: signal.signal(number, request.note) for number in heard}
     try:
         yield request
+    except NoFurtherEpoch:
+        if request.signal_number is None:
+            raise
     finally:
         for number, handler in former.items():
             signal.signal(number, handler)
