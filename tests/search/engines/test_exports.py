@@ -79,6 +79,15 @@ def test_postgres_finds_no_value_as_the_index_does(index, exported, queries, whe
             exported.search(queries[:3], 50, where)
 
 
+@pytest.mark.parametrize("where", [{"label": "a\nb"}, {"label": ["3", "\t"]}, {"label": {"<": "\x01"}}])
+def test_milvus_which_reads_control_characters_otherwise_refuses_them(index, exported, queries, where):
+    if isinstance(exported, PostgresIndex):
+        alike(index.search(queries[:3], 50, where), exported.search(queries[:3], 50, where))
+    else:
+        with pytest.raises(InputError, match="no control characters"):
+            exported.search(queries[:3], 50, where)
+
+
 @pytest.mark.parametrize(("where", "message"), OF_OTHER_KINDS)
 def test_a_comparison_of_other_kinds_is_refused_alike(index, exported, queries, where, message):
     for asked in (index, exported):

@@ -267,6 +267,9 @@ def expression_of(where: Where, columns: Sequence[str], has_kind: HasKind) -> st
     for name, operator, value in named_conditions(where, columns, plain_value, has_kind):
         if value is None or (operator == IN and None in value):
             raise InputError(f"where asks for no value of {name!r}, which Milvus cannot; leave it out.")
+        texts = [one for one in (value if operator == IN else [value]) if isinstance(one, str)]
+        if min("".join(texts), default=" ") < " ":
+            raise InputError(f"where has {value!r} for {name!r}, but Milvus compares no control characters.")
         column, wanted = (json.dumps(part, ensure_ascii=False) for part in (name, value))
         compared = "==" if operator == EQUALS else operator
         found.append("position < 0" if value == [] else f"metadata[{column}] {compared} {wanted}")
