@@ -5,11 +5,14 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from omegaconf import OmegaConf
 
 from benchmarks.documents import replaced_between_markers
 from benchmarks.studies import fair_comparison, verdicts
 from benchmarks.studies.verdicts import by_own_variances, by_pooled_variance, by_queries, family_wise_error, power
 from deephash_pipeline.tuning.significance import compare_with_best
+from deephash_pipeline.tuning.study import best_trials, tuned_parameters
+from tests.conftest import ROOT
 
 DRAWS = 4000
 ON_Z = ["LSH", "ITQ", "BRE", "MLH", "KSH"]
@@ -24,6 +27,16 @@ def test_of_equal_methods_with_published_deviations_any_is_called_worse_as_often
     assert found == pytest.approx(verdicts.LEVEL, abs=0.02)
     assert found == pytest.approx(float(shown["Tukey, own variances"]), abs=0.01)
     assert family_wise_error(by_own_variances, deviations, 3, DRAWS, shared=0.5) <= verdicts.LEVEL
+
+
+@pytest.mark.parametrize(
+    ("trials", "environment"),
+    [("trials", "digits_held_out"), ("trials-mnist", "mnist_tuned"), ("trials-cifar10", "cifar10_tuned")],
+)
+def test_the_configuration_has_all_that_the_winners_of_the_stored_trials_have(trials, environment):
+    won = tuned_parameters(best_trials(pd.read_csv(fair_comparison.FOLDER / f"{trials}.csv")))
+    configured = OmegaConf.load(ROOT / f"conf/{environment}/parameters_tuned.yml")
+    assert OmegaConf.merge(configured, won) == configured
 
 
 def test_the_former_test_and_one_variance_for_all_err_more_often_where_seeds_deviate_more_and_differently():

@@ -165,16 +165,16 @@ def test_a_search_that_is_asked_to_stop_names_the_trial_that_begins_anew(tmp_pat
 
 
 def test_a_disk_that_is_full_is_one_line(searched, tmp_path, monkeypatch):
-    def full(self, *_):
+    def filling_the_disk(*_):
         # What SQLite writes from now on does not fit.
         resource.setrlimit(resource.RLIMIT_FSIZE, (4096, hard))
-        return {}
+        return Outcome("complete", {1: 0.5}, 1.0)
 
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     try:
         with monkeypatch.context() as patch, pytest.raises(InputError, match=r"study\.db: .*: make room") as caught:
-            patch.setattr(study, "run_trial", lambda *_: Outcome("complete", {1: 0.5}, full(*_) or 1.0))
+            patch.setattr(study, "run_trial", filling_the_disk)
             search(job(), WorkingPlace(tmp_path / "study.db"))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

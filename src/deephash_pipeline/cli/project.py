@@ -16,7 +16,7 @@ from deephash_pipeline.common.cell import Cell
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.project_folder import project_root, template
 from deephash_pipeline.deephash import ImageHasher
-from deephash_pipeline.pipelines.grid import CODE_LENGTHS, LONG_CODE_LENGTHS, METHODS, cells
+from deephash_pipeline.pipelines.grid import ALL_CODE_LENGTHS, LONG_CODE_LENGTHS, METHODS, cells
 from deephash_pipeline.pipelines.shared.hashers import hasher_of
 
 PYPROJECT = f"""\
@@ -82,7 +82,7 @@ def parsed_cell(name: str) -> Cell:
     Raises:
         InputError: there is none of this name.
     """
-    there = {cell.namespace: cell for cell in cells(code_lengths=(*CODE_LENGTHS, *LONG_CODE_LENGTHS))}
+    there = {cell.namespace: cell for cell in cells(code_lengths=ALL_CODE_LENGTHS)}
     if name not in there:
         method = name.partition(".")[0]
         own = [known for known in there if known.partition(".")[0] == method]

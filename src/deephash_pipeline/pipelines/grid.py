@@ -13,6 +13,7 @@ from deephash_pipeline.losses import LOSSES
 
 CODE_LENGTHS = (12, 16, 24, 32, 48)
 LONG_CODE_LENGTHS = (64, 128)
+ALL_CODE_LENGTHS = (*CODE_LENGTHS, *LONG_CODE_LENGTHS)
 """Those of the pipeline ``long_codes``: photographs of many classes need them."""
 REPLICATES = 3
 """Trainings of a cell that differ in their seed: the cell of the grid itself, and those of the pipeline ``seeds``."""
@@ -99,7 +100,7 @@ def on_descriptor(cell: Cell) -> Cell:
 
 def every_cell() -> Iterator[Cell]:
     """Yield the cells that any pipeline has: of the grid, longer, on hand-crafted features, and with further seeds."""
-    yield from cells(code_lengths=(*CODE_LENGTHS, *LONG_CODE_LENGTHS))
+    yield from cells(code_lengths=ALL_CODE_LENGTHS)
     yield from map(on_descriptor, compared_cells())
     for replicate in FURTHER_REPLICATES:
         yield from replicated(replicate)

@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,6 +79,10 @@ class CodedItems(Closing, ABC):
     def id_of(self, text: str) -> ItemId:
         """The id that is written as a text."""
         return text
+
+    def new_id(self) -> ItemId:
+        """An id for an item that comes without one."""
+        return f"added/{uuid4().hex}"
 
     def search_by_id(self, name: ItemId, k: int, where: Where | None = None) -> Answers:
         """Find the k nearest of an item of the index, without itself."""

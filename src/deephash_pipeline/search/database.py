@@ -35,8 +35,7 @@ class Database:
     def _connect(self) -> None:
         place = ":memory:" if self.path is None else f"{self.path.absolute().as_uri()}?"
         # Looked at first: what is written from now on is another state.
-        state = _state(self.path) if self.path is not None and self.read_only else None
-        self._fixed = state if self.path is not None and state and _cannot_change(self.path, state) else None
+        self._fixed = _fixed_state(self.path) if self.path is not None and self.read_only else None
         if self._fixed:
             # SQLite cannot make its shared memory there, and needs none.
             place += "immutable=1"
@@ -112,9 +111,10 @@ def _state(path: Path) -> tuple[int, ...] | None:
     return file.st_ino, file.st_mtime_ns, file.st_size, log.st_mtime_ns, log.st_size
 
 
-def _cannot_change(path: Path, state: tuple[int, ...]) -> bool:
-    """Whether a file lies on a disk that is mounted for reading, and is all there is of its database."""
-    return bool(os.statvfs(path).f_flag & os.ST_RDONLY) and not state[-1]
+def _fixed_state(path: Path) -> tuple[int, ...] | None:
+    """The state of a file on a disk that is mounted for reading, if it is all there is of its database."""
+    state = _state(path)
+    return state if state and not state[-1] and os.statvfs(path).f_flag & os.ST_RDONLY else None
 
 
 def digest_of(row: Any, *pairs: Any) -> int:

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.pipelines.grid import CODE_LENGTHS, FURTHER_REPLICATES, LONG_CODE_LENGTHS, cells, replicated
+from deephash_pipeline.pipelines.grid import ALL_CODE_LENGTHS, FURTHER_REPLICATES, cells, replicated
 from deephash_pipeline.pipelines.shared.searching import Sets, finds_anything, searched
 from deephash_pipeline.reports.seeds import Scores, seeds_table
 from deephash_pipeline.retrieval import CodeSets, average_precision_at, count_distances
@@ -16,7 +16,7 @@ from deephash_pipeline.tuning.significance import SignificanceParameters
 REPLICATES = {
     f"{cell.namespace.replace('.', '/')}/codes.npz": (cell.method, cell.code_length)
     for cell in (
-        *cells(code_lengths=(*CODE_LENGTHS, *LONG_CODE_LENGTHS)),
+        *cells(code_lengths=ALL_CODE_LENGTHS),
         *(cell for replicate in FURTHER_REPLICATES for cell in replicated(replicate)),
     )
     if cell.code_length is not None

@@ -7,7 +7,7 @@ import os
 import shlex
 import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -49,8 +49,6 @@ class Policy:
     conf_source: str | None = None
 
 
-TUNING = "tuning"
-
 POLICY = Policy()
 """That of the runs of this process."""
 
@@ -86,7 +84,7 @@ def refuse_what_is_stale(graph: ProjectGraph, pipeline: Pipeline, run_params: Ma
     return f"Stale artefacts were used for this report: {message}."
 
 
-def _mending_command(run_params: Mapping[str, Any], names: Iterable[str]) -> str:
+def _mending_command(run_params: Mapping[str, Any], names: Sequence[str]) -> str:
     """Name a pipeline that makes some datasets: ``full`` if it does, else that of this run, or the first that does."""
     own = run_params.get("pipeline_names") or ()
     order = [name for name in ("full", *own, FIELD, *pipelines) if name in pipelines]
@@ -109,6 +107,9 @@ def _mending_command(run_params: Mapping[str, Any], names: Iterable[str]) -> str
     }
     return shlex.join(["kedro", "run", *(f"--{name}={value}" for name, value in options.items() if value)])
 
+
+TUNING = "tuning"
+"""Pipeline whose outputs are searched for, hours each."""
 
 RAW_IMAGES = "raw_images"
 """Dataset whose digest belongs to what is decoded of it."""

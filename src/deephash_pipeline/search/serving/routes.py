@@ -1,10 +1,8 @@
 """The routes of the service: searches, items, pages, and how it is."""
 
-import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 from urllib.parse import urlencode
-from uuid import uuid4
 
 from fastapi import Depends, FastAPI, HTTPException, Query, Request, Response, Security
 from fastapi.responses import HTMLResponse, RedirectResponse
@@ -16,7 +14,7 @@ from pydantic import BaseModel, Field
 from starlette.concurrency import run_in_threadpool
 
 from deephash_pipeline.hashers.base import EncodedPixels
-from deephash_pipeline.search import HammingIndex, ItemId
+from deephash_pipeline.search import ItemId
 from deephash_pipeline.search.coded import CodedItems
 from deephash_pipeline.search.duplicates.levels import Level
 from deephash_pipeline.search.images import ImageIndex
@@ -34,8 +32,6 @@ PAGE_POLICY = (
     "default-src 'none'; img-src 'self' blob: data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-# JavaScript knows whole numbers of so many bits.
-MADE_UP_BITS = 53
 BEARER = HTTPBearer(scheme_name="token", auto_error=False)
 PROBLEMS: dict[int | str, dict[str, Any]] = {
     code: {"model": schemas.Problem} for code in (400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 503, 507)
@@ -157,12 +153,9 @@ def add_items(app: FastAPI, service: Service) -> None:
 
 def _id_of(name: str, items: CodedItems, new: schemas.NewItem) -> ItemId:
     """The id of a new item; one that is there is only for items that replace it."""
-    integers = isinstance(items.index, HammingIndex) and items.index.integer_ids
-    made_up = str(secrets.randbits(MADE_UP_BITS)) if integers else f"added/{uuid4().hex}"
-    text = made_up if new.id is None else new.id
-    item_id = items.id_of(text)
+    item_id = items.new_id() if new.id is None else items.id_of(new.id)
     if item_id in items.index and not new.replace:
-        raise HTTPException(409, f"id: `{text[:200]}` is in {name}; send replace=true, or another id")
+        raise HTTPException(409, f"id: `{str(item_id)[:200]}` is in {name}; send replace=true, or another id")
     return item_id
 
 

@@ -1,6 +1,7 @@
 """`VectorIndex`: vectors under ids, searched by cosine."""
 
 import re
+import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -28,6 +29,8 @@ from deephash_pipeline.search.vectors.stored import Description, load_hash_funct
 
 WHOLE_NUMBER = re.compile(r"0|-?[1-9][0-9]{0,18}")
 """As an integer id is written, which may have so many digits; ``007`` is not 7."""
+NEW_ID_BITS = 53
+"""JavaScript knows whole numbers of so many."""
 
 
 class VectorIndex(CodedItems):
@@ -138,6 +141,10 @@ class VectorIndex(CodedItems):
     def id_of(self, text: str) -> ItemId:
         """The id that is written as a text, in an index whose ids are integers too."""
         return int(text) if self.index.integer_ids and WHOLE_NUMBER.fullmatch(text) else text
+
+    def new_id(self) -> ItemId:
+        """An id for an item that comes without one."""
+        return secrets.randbits(NEW_ID_BITS) if self.index.integer_ids else super().new_id()
 
     def encode(self, vectors: Any) -> NDArray[np.uint8]:
         """Packed codes of vectors, uint8 (n, ceil(code_length / 8))."""
