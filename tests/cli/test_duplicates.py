@@ -82,6 +82,7 @@ def test_every_copy_is_in_one_group_with_what_to_keep_and_why(command, folder, t
     assert {member["action"] for member in others} == {"remove"}
     assert names(report["skipped"]) == {"broken.png", "pipe.png"}
     assert {path.name for path in folder.iterdir()} == everything
+    assert json.loads(command("duplicates", folder, "--json", "-").stdout) == report
 
 
 @pytest.mark.parametrize(("level", "copies"), [("--strict", []), ("--loose", ["captioned.png"])])

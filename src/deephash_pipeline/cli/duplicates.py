@@ -29,7 +29,8 @@ from deephash_pipeline.search.duplicates.page import (
 )
 from deephash_pipeline.search.images import ImageIndex, list_images
 
-FILE = click.Path(path_type=Path, dir_okay=False)
+FILE = click.Path(path_type=Path, dir_okay=False, allow_dash=True)
+STANDARD_OUTPUT = Path("-")
 COLUMNS = ("action", "path", "width", "height", "bytes", "modified", "agreement", "reason")
 
 
@@ -53,7 +54,7 @@ COLUMNS = ("action", "path", "width", "height", "bytes", "modified", "agreement"
     type=click.UNPROCESSED,
     help="Also with text or a logo over it; .0008 % of pairs were taken wrongly: look at what is found.",
 )
-@click.option("--json", "json_file", type=FILE, help="Write the groups as JSON.")
+@click.option("--json", "json_file", type=FILE, help="Write the groups as JSON; - to standard output.")
 @click.option("--csv", "csv_file", type=FILE, help="Write the groups as CSV, a row for each file.")
 @click.option("--html", "html_file", type=FILE, help="Write a page with the pictures side by side.")
 @click.option("--remove-list", type=FILE, help="Write the paths of the copies, a line each, for a tool of yours.")
@@ -102,8 +103,11 @@ def duplicates(
     }
     # All are made before the first is written.
     for file, text in [(file, content()) for file, content in contents.items() if file is not None]:
-        write_whole(file, text.encode())
-    if rows:
+        if file == STANDARD_OUTPUT:
+            click.echo(text.encode(), nl=False)
+        else:
+            write_whole(file, text.encode())
+    if rows and STANDARD_OUTPUT not in outputs:
         shown = ("group", "action", "width", "height", "bytes", "modified", "path", "reason")
         print_columns([shown, *([str(row[name]) for name in shown] for row in rows)])
     print_left_out(found.skipped)
@@ -120,7 +124,7 @@ def _check_outputs(outputs: Sequence[Path], overwrite: bool) -> None:
     """Refuse before any work is done what could not be written after it."""
     if len({file.absolute() for file in outputs}) < len(outputs):
         raise InputError("two outputs have the same name: give each its own")
-    for file in outputs:
+    for file in (output for output in outputs if output != STANDARD_OUTPUT):
         if file.exists() and not overwrite:
             raise InputError(f"{file} is there: name another file, or add --overwrite")
         above = next(filter(Path.exists, file.absolute().parents))
