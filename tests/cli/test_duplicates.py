@@ -134,6 +134,20 @@ def test_other_words_things_or_colours_in_one_frame_are_only_to_be_looked_at(com
     assert kept["l.png"] == ("keep", "as many pixels, lossless")
     larger = actions(large=(scene(8, (320, 240)).convert("L"), *png), s=(scene(8, (320, 240)).resize(SIZE), *png))
     assert larger["s.png"] == ("look", "in colour, and the larger one is grey: look at it")
+    # That a file could have colours says nothing, nor does it that its format could lose none.
+    without_colours = actions(g=(scene(10).convert("L"), *png), rgb=(scene(10).convert("L").convert("RGB"), *jpeg))
+    assert without_colours["g.png"] == ("keep", "as many pixels, lossless")
+    tiff, profile = ("tif", {"compression": "jpeg", "quality": 25}), {"lossless": True, "icc_profile": b"odd"}
+    assert actions(t=(scene(11), *tiff), better=(scene(11), "jpg", {"quality": 97}))["t.tif"][0] == "remove"
+    webp = actions(w=(scene(12), "webp", profile), lossy=(scene(12), "jpg", {"quality": 100}))
+    assert webp["w.webp"] == ("keep", "as many pixels, lossless")
+    cut_out = scene(13).convert("RGBA")
+    cut_out.paste((255, 255, 255, 0), (0, 0, 60, 240))
+    on_white = Image.alpha_composite(Image.new("RGBA", SIZE, "white"), cut_out).convert("RGB")
+    flat = actions(logo=(cut_out, *png), flat=(on_white, "bmp", {}))
+    assert flat == {"logo.png": ("keep", "as many pixels, transparent"), "flat.bmp": ("remove", "same picture")}
+    smaller = actions(icon=(cut_out.reduce(2), *png), white=(on_white, *png))
+    assert smaller["icon.png"] == ("look", "transparent, and the larger one is not: look at it")
 
 
 def test_the_same_is_written_in_every_form(command, folder, tmp_path):

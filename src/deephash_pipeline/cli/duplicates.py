@@ -76,8 +76,8 @@ def duplicates(
 
     PATHS are folders, globs, files, or CSVs with a column path. Copies may be recompressed, resized, cropped, turned,
     mirrored, brighter, grey, blurred or framed; of all pairs of other photographs .0005 % were taken wrongly for such.
-    The one to keep has the most pixels, then colours, no loss, the most bytes and the oldest date. What has other
-    details or colours than it is only to be looked at.
+    The one to keep has the most pixels, then colours, transparency, no loss, the most bytes and the oldest date. What
+    has other details or colours than it is only to be looked at.
     """
     outputs = [file for file in (json_file, csv_file, html_file, remove_list) if file is not None]
     _check_outputs(outputs, overwrite)

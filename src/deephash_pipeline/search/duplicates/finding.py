@@ -19,7 +19,7 @@ from deephash_pipeline.images.registration import Picture, register
 from deephash_pipeline.provenance import content_digest
 from deephash_pipeline.search.duplicates.candidates import candidates
 from deephash_pipeline.search.duplicates.fingerprints import Fingerprints, fingerprints
-from deephash_pipeline.search.duplicates.groups import Group, Member, Photo, advantage, best_first, read_photo
+from deephash_pipeline.search.duplicates.groups import Group, Member, Photo, advantage, best_first, read_photo, seen
 from deephash_pipeline.search.duplicates.levels import Level
 from deephash_pipeline.search.duplicates.second_look import difference
 from deephash_pipeline.search.images.index import ImageIndex
@@ -130,6 +130,7 @@ class _Copies:
 
 def _group(found: dict[Photo, int], copies: _Copies) -> Group:
     """Compare files of a group, by their pictures, with the best of them."""
+    found = {seen(photo): row for photo, row in found.items()}
     (best, *others), reason = best_first(list(found))
     members = [Member(best, "keep", 1.0, reason)]
     for photo in others:

@@ -4,7 +4,7 @@ import os
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from PIL import ExifTags, Image
 
@@ -15,6 +15,10 @@ SIDEWAYS = range(5, 9)
 
 GREY_MODES = ("1", "L", "LA", "I", "I;16", "F")
 LOSSLESS = ("PNG", "TIFF", "BMP", "PPM")
+LOSSY_TIFF = ("jpeg", "tiff_jpeg", "webp")
+LOOKED_AT = (256, 256)
+GREY_CHROMA = 6
+"""Distance of YCbCr's colours from grey, of 255, up to which a picture has none."""
 
 Action = Literal["keep", "remove", "look"]
 
@@ -31,8 +35,9 @@ class Photo(NamedTuple):
         modified: time of its last change, in seconds since 1970.
         reference: True if it is of the reference, which is never to be removed.
         pages: pictures in the file, of a TIFF or an animation; the first is compared.
-        grey: True if the file has no colours.
-        lossless: True for a format that keeps every pixel.
+        grey: True if the picture has no colours; before it is `seen`, if its file can have none.
+        lossless: True if the file keeps every pixel.
+        transparent: True if the picture, once it is `seen`, can be seen through.
 
     Example:
         >>> Photo("a.jpg", Path("/photos/a.jpg"), 640, 480, 51_200, 1.6e9).pixels
@@ -49,6 +54,7 @@ class Photo(NamedTuple):
     pages: int = 1
     grey: bool = False
     lossless: bool = False
+    transparent: bool = False
 
     @property
     def pixels(self) -> int:
@@ -100,7 +106,8 @@ def read_photo(name: str, path: Path, reference: bool = False) -> Photo:
     with Image.open(path, formats=FORMATS) as image:
         width, height = image.size
         grey = image.mode in GREY_MODES
-        lossless = image.format in LOSSLESS and image.mode != "P"
+        lossless = image.format in LOSSLESS and image.mode != "P" and image.info.get("compression") not in LOSSY_TIFF
+        lossless |= image.format == "WEBP" and _is_lossless_webp(path)
         try:
             # Pillow gives the size of a TIFF as it is shown.
             sideways = image.format != "TIFF" and image.getexif().get(ExifTags.Base.Orientation) in SIDEWAYS
@@ -116,6 +123,37 @@ def read_photo(name: str, path: Path, reference: bool = False) -> Photo:
     return Photo(name, path, width, height, status.st_size, status.st_mtime, reference, pages, grey, lossless)
 
 
+def _is_lossless_webp(path: Path) -> bool:
+    with path.open("rb") as file:
+        file.seek(12)
+        # What else there is, as a profile of colours, lies before the picture.
+        while len(head := file.read(8)) == 8:
+            if head[:4] in (b"VP8L", b"VP8 "):
+                return head[:4] == b"VP8L"
+            size = int.from_bytes(head[4:], "little")
+            file.seek(size + size % 2, os.SEEK_CUR)
+    return False
+
+
+def seen(photo: Photo) -> Photo:
+    """Add what pixels tell: whether any has a colour, and whether any can be seen through.
+
+    Example:
+        >>> gone = Photo("gone.jpg", Path("gone.jpg"), 640, 480, 51_200, 1.6e9)
+        >>> seen(gone) == gone
+        True
+    """
+    try:
+        with Image.open(photo.path, formats=FORMATS) as image:
+            image.thumbnail(LOOKED_AT)
+            colours = image.convert("RGB").convert("YCbCr")
+            transparent = image.has_transparency_data and image.convert("RGBA").getextrema()[3][0] < 255
+    except Exception:  # another file is in its place by now
+        return photo
+    chroma = [abs(value - 128) for extremes in colours.getextrema()[1:] for value in extremes]
+    return photo._replace(grey=photo.grey or max(chroma) <= GREY_CHROMA, transparent=transparent)
+
+
 def advantage(photo: Photo, best: Photo) -> str | None:
     """Say what a file has that the one to keep lacks; None for nothing.
 
@@ -126,7 +164,9 @@ def advantage(photo: Photo, best: Photo) -> str | None:
     """
     if photo.pixels > best.pixels:
         return "larger than that in the reference: look at it"
-    return "in colour, and the larger one is grey: look at it" if best.grey and not photo.grey else None
+    if best.grey and not photo.grey:
+        return "in colour, and the larger one is grey: look at it"
+    return "transparent, and the larger one is not: look at it" if photo.transparent and not best.transparent else None
 
 
 def best_first(photos: Sequence[Photo]) -> tuple[list[Photo], str]:
@@ -138,9 +178,7 @@ def best_first(photos: Sequence[Photo]) -> tuple[list[Photo], str]:
         >>> best[0].name, reason
         ('20.jpg', 'most pixels')
     """
-    order = sorted(
-        photos, key=lambda p: (not p.reference, -p.pixels, p.grey, not p.lossless, -p.bytes, p.modified, p.name)
-    )
+    order = sorted(photos, key=_worth)
     best = order[0]
     others = [photo for photo in order[1:] if photo.reference == best.reference]
     if best.reference and not others:
@@ -150,6 +188,8 @@ def best_first(photos: Sequence[Photo]) -> tuple[list[Photo], str]:
         return order, "most pixels"
     if second.grey and not best.grey:
         return order, "as many pixels, in colour"
+    if best.transparent and not second.transparent:
+        return order, "as many pixels, transparent"
     if best.lossless and not second.lossless:
         return order, "as many pixels, lossless"
     if best.bytes > second.bytes:
@@ -157,3 +197,8 @@ def best_first(photos: Sequence[Photo]) -> tuple[list[Photo], str]:
     if best.modified < second.modified:
         return order, "as many pixels and bytes, oldest"
     return order, "all alike, first by name"
+
+
+def _worth(photo: Photo) -> tuple[Any, ...]:
+    colours = photo.grey, not photo.transparent, not photo.lossless
+    return not photo.reference, -photo.pixels, *colours, -photo.bytes, photo.modified, photo.name
