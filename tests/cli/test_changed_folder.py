@@ -186,6 +186,16 @@ def test_a_picture_in_whose_place_a_link_to_another_is_put_is_gone(command, fold
     assert ", 1 gone and removed, 59 images" in command("index", "build", index, *DIGITS, folder).output
 
 
+def test_what_is_a_folder_or_no_picture_any_more_is_gone(command, folder, index):
+    folder_now, text_now = pictures(folder / "3")[:2]
+    folder_now.unlink()
+    folder_now.mkdir()
+    text_now.write_text("no picture")
+    said = command("index", "build", index, *DIGITS, folder).output
+    assert ", 2 gone and removed, 58 images" in said and f"left out: {text_now}" in " ".join(said.split())
+    assert "0 added, 58 there already, 58 images" in command("index", "build", index, *DIGITS, folder).output
+
+
 def test_half_are_removed(command, folder, index):
     for path in pictures(folder)[:30]:
         path.unlink()

@@ -35,6 +35,7 @@ TRUNK, ENCODER = "trunk.", "encoder."
 ABOUT_CODES = {"network", "image_shape", "code_length", "encoder", "statistics", "runtime"}
 """What is in a description that a code depends on."""
 IN_FOLDER = "model.safetensors"
+IN_INDEX = "hasher.safetensors"
 """Name of the file in a folder for the Hugging Face Hub."""
 
 
@@ -88,7 +89,7 @@ class ImageHasher(BaseHasher):
 
     @classmethod
     def load(cls, path: str | Path, device: str = "auto") -> ImageHasher:
-        """Read a hasher from its file, or from the folder that `deephash.export.export_huggingface` wrote.
+        """Read a hasher from its file, from the folder that `deephash.export.export_huggingface` wrote, or of an index.
 
         A file of a version before 0.3 has no digest of its weights: it is taken as it is, and gets one by `save`.
 
@@ -99,7 +100,7 @@ class ImageHasher(BaseHasher):
             raise InputError(f"a hasher is loaded from the path of its file, and not from {path!r}")
         path = Path(path)
         if path.is_dir():
-            path = path / IN_FOLDER
+            path /= IN_INDEX if (path / IN_INDEX).is_file() else IN_FOLDER
         try:
             with safetensors.safe_open(path, framework="pt") as file:
                 metadata = file.metadata() or {}

@@ -125,9 +125,9 @@ def gone(index: HammingIndex) -> dict[str, str]:
 
 
 def _is_missing(path: str) -> bool:
-    """Whether there is no such file, or a link took its place; one in a folder that cannot be read may be there."""
+    """Whether no such file is there, but a link or a folder may be; one in a folder that cannot be read may be there."""
     try:
-        return stat.S_ISLNK(os.lstat(path).st_mode)
+        return not stat.S_ISREG(os.lstat(path).st_mode)
     except OSError as error:
         return isinstance(error, FileNotFoundError | NotADirectoryError)
 

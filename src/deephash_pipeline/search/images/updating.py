@@ -129,6 +129,8 @@ def bring_up_to_date(
     report = carry_out(images, changes)
     report.renamed = len(renamed)
     report.added -= len(renamed & {source for image, source in changes.copies if image.id not in changes.changed})
+    # What is no picture any more is gone too.
+    lost |= {image.id for image in report.unreadable} & changes.changed
     if missing == "none":
         report.kept = len(lost)
     else:

@@ -118,11 +118,13 @@ class ParquetVectors:
             raise self._unreadable(error) from error
         fields = {field.name: field.type for field in self._file.schema_arrow}
         lists = [name for name, kind in fields.items() if self._is_list(kind)]
-        if column is None and len(lists) != 1:
+        if column is None and len(lists) > 1:
             raise InputError(f"{path} has {len(lists)} columns of lists ({', '.join(lists)}): name one by --column")
-        self.column = lists[0] if column is None else column
+        self.column = next(iter(lists), "") if column is None else column
         if self.column not in lists:
-            raise InputError(f"{path} has no column {self.column!r} of lists of numbers; it has {', '.join(fields)}")
+            named = "" if column is None else f" {column!r}"
+            there = ", ".join(f"{name} ({kind})" for name, kind in fields.items())
+            raise InputError(f"{path} has no column{named} of lists of floats: cast one to float32; it has {there}")
         id_column = ids if ids is not None else ID_COLUMN if ID_COLUMN in fields else None
         others = {name: kind for name, kind in fields.items() if name not in (self.column, id_column)}
         self._columns = [name for name, kind in others.items() if not pyarrow.types.is_nested(kind)]
