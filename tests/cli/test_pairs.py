@@ -31,6 +31,9 @@ def test_pairs_and_groups_are_printed_or_written(command, stored):
     written = command("pairs", stored / "one", "--radius", 1, "--out", stored / "pairs.csv")
     assert written.stdout == f"{stored / 'pairs.csv'}: 2 rows\n"
     assert rows((stored / "pairs.csv").read_text()) == rows(printed.stdout)
+    there = ("pairs", stored / "one", "--radius", 0, "--out", stored / "pairs.csv")
+    assert "is there: name another file, or add --overwrite" in one_line(command(*there))
+    assert command(*there, "--overwrite").stdout == f"{stored / 'pairs.csv'}: 0 rows\n"
     groups = command("pairs", stored / "one", "--radius", 1, "--groups")
     assert rows(groups.stdout) == [["group", "id"], ["1", "a"], ["1", "c"], ["1", "d,e"]]
     against = command("pairs", stored / "one", "--radius", 1, "--against", stored / "other")

@@ -3,7 +3,6 @@
 import csv
 import io
 import json
-import os
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from functools import partial
@@ -12,7 +11,16 @@ from typing import Any
 
 import click
 
-from deephash_pipeline.cli.options import FOLDER, device_option, print_columns, print_left_out
+from deephash_pipeline.cli.options import (
+    FILE,
+    FOLDER,
+    STANDARD_OUTPUT,
+    check_outputs,
+    device_option,
+    overwrite_option,
+    print_columns,
+    print_left_out,
+)
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.stores import write_whole
 from deephash_pipeline.deephash import FeatureExtractor
@@ -29,8 +37,6 @@ from deephash_pipeline.search.duplicates.page import (
 )
 from deephash_pipeline.search.images import ImageIndex, list_images
 
-FILE = click.Path(path_type=Path, dir_okay=False, allow_dash=True)
-STANDARD_OUTPUT = Path("-")
 COLUMNS = ("action", "path", "width", "height", "bytes", "modified", "agreement", "reason")
 
 
@@ -58,7 +64,7 @@ COLUMNS = ("action", "path", "width", "height", "bytes", "modified", "agreement"
 @click.option("--csv", "csv_file", type=FILE, help="Write the groups as CSV, a row for each file.")
 @click.option("--html", "html_file", type=FILE, help="Write a page with the pictures side by side.")
 @click.option("--remove-list", type=FILE, help="Write the paths of the copies, a line each, for a tool of yours.")
-@click.option("--overwrite", is_flag=True, help="Write in the place of files that are there.")
+@overwrite_option
 @device_option
 def duplicates(
     paths: Sequence[str],
@@ -80,7 +86,7 @@ def duplicates(
     has other details or colours than it is only to be looked at.
     """
     outputs = [file for file in (json_file, csv_file, html_file, remove_list) if file is not None]
-    _check_outputs(outputs, overwrite)
+    check_outputs(outputs, overwrite)
     files, unnamed = list_images(paths)
     others, unnamed_others = list_images(against) if against else ([], [])
     network = partial(FeatureExtractor.pretrained, device=device)
@@ -118,18 +124,6 @@ def duplicates(
     click.echo(f"files: {found.pictures}, groups: {len(found.groups)}, copies: {len(removable)} ({size})", err=True)
     if not found.pictures:
         raise InputError(f"no picture in {', '.join(paths)} can be read: mend what is left out, or name others")
-
-
-def _check_outputs(outputs: Sequence[Path], overwrite: bool) -> None:
-    """Refuse before any work is done what could not be written after it."""
-    if len({file.absolute() for file in outputs}) < len(outputs):
-        raise InputError("two outputs have the same name: give each its own")
-    for file in (output for output in outputs if output != STANDARD_OUTPUT):
-        if file.exists() and not overwrite:
-            raise InputError(f"{file} is there: name another file, or add --overwrite")
-        above = next(filter(Path.exists, file.absolute().parents))
-        if not (above.is_dir() and os.access(above, os.W_OK)):
-            raise InputError(f"{file} cannot be written: {above} is no folder or read-only, name another")
 
 
 def _facts(member: Member) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from deephash_pipeline.cli.options import FOLDER
+from deephash_pipeline.cli.options import FILE, FOLDER, STANDARD_OUTPUT, check_outputs, overwrite_option
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.stores import replacing
 from deephash_pipeline.search import HammingIndex
@@ -21,11 +21,13 @@ from deephash_pipeline.search import HammingIndex
 @click.option("--radius", type=click.IntRange(0), required=True, help="Bits in which the codes of a pair may differ.")
 @click.option("--against", type=FOLDER, help="Another index: pairs are of an item of INDEX and one of this.")
 @click.option("--groups", is_flag=True, help="Items that chains of pairs connect, in place of pairs.")
-@click.option("-o", "--out", type=click.Path(path_type=Path), help="CSV file to write.  [default: the terminal]")
-def pairs(index: Path, radius: int, against: Path | None, groups: bool, out: Path | None) -> None:
+@click.option("-o", "--out", type=FILE, default="-", help="CSV file to write.  [default: the terminal]")
+@overwrite_option
+def pairs(index: Path, radius: int, against: Path | None, groups: bool, out: Path, overwrite: bool) -> None:
     """List all pairs of items of INDEX whose codes differ in at most RADIUS bits, exactly, as CSV."""
     if groups and against is not None:
         raise InputError("--groups is of one index: leave --against out")
+    check_outputs([out], overwrite)
     with ExitStack() as opened:
         items = opened.enter_context(HammingIndex.open(index, read_only=True))
         if groups:
@@ -37,8 +39,8 @@ def pairs(index: Path, radius: int, against: Path | None, groups: bool, out: Pat
             _write(out, ("first", "second", "distance"), (pair for block in found for pair in block))
 
 
-def _write(out: Path | None, header: tuple[str, ...], rows: Iterable[tuple[Any, ...]]) -> None:
-    if out is None:
+def _write(out: Path, header: tuple[str, ...], rows: Iterable[tuple[Any, ...]]) -> None:
+    if out == STANDARD_OUTPUT:
         csv.writer(sys.stdout, lineterminator="\n").writerows(chain([header], rows))
         return
     count = 0

@@ -166,7 +166,9 @@ class HammingIndex(ExactSearch, Closing):
             rows = store.snapshot.find(checked)
             if not missing_ok and np.any(rows == MISSING):
                 first = checked.tolist()[int(np.flatnonzero(rows == MISSING)[0])]
-                raise InputError(f"id {first!r} is not in the index; leave it out, or pass over it by missing_ok (--missing-ok)")
+                raise InputError(
+                    f"id {first!r} is not in the index; leave it out, or pass over it by missing_ok (--missing-ok)"
+                )
             rows = rows[rows != MISSING]
             if len(rows):
                 store.remove(store.snapshot.positions_of(rows))

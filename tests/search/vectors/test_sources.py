@@ -110,7 +110,11 @@ def table_of(rows):
         ("z.parquet", lambda path, z: path.write_bytes(written(path, z).read_bytes()[:5000]), "cannot be read"),
         ("z.parquet", lambda path, z: pq.write_table(table_of([*z[:400], z[0, 1:]]), path), "row 400 has 23 numbers"),
         ("z.parquet", lambda path, z: pq.write_table(table_of([*z[:9], None]), path), "row 9 has no vector"),
-        ("z.parquet", lambda path, z: pq.write_table(pa.table({"year": [1, 2]}), path), "no column of lists of floats: .* it has year .int64"),
+        (
+            "z.parquet",
+            lambda path, z: pq.write_table(pa.table({"year": [1, 2]}), path),
+            "no column of lists of floats: .* it has year .int64",
+        ),
         ("z.csv", lambda path, z: path.write_text("1,2"), "is no file of vectors"),
     ],
 )

@@ -125,7 +125,7 @@ def gone(index: HammingIndex) -> dict[str, str]:
 
 
 def _is_missing(path: str) -> bool:
-    """Whether no such file is there, but a link or a folder may be; one in a folder that cannot be read may be there."""
+    """Whether there is no such file, or a link or a folder; one in a folder that cannot be read may be there."""
     try:
         return not stat.S_ISREG(os.lstat(path).st_mode)
     except OSError as error:
