@@ -23,6 +23,8 @@ NAMES = [
     ("--from-inputs=itq.b49.codes", "itq.b49.codes", "catalog describe-datasets"),
     ("--from-nodes=reporting.write_report --to-nodes=data_ingestion.split_images", "no nodes", "write_report"),
     ("--pipelines=reporting --tags=evaluation", "no nodes", "tags=evaluation"),
+    ("--pipelines=full --namespaces=lsh.b32 --tags=fine_tuning", "no nodes", "namespaces=baseline_hashing.lsh.b32"),
+    ("--only-missing-outputs", "would leave what is stale", "leave it out"),
     ("--runner=Foo", "unknown runner `Foo`", "SequentialRunner"),
     ("--pipelines=evaluation,foo", "unknown pipeline `foo`", "full_at_32_bits"),
     ("--pipeline=foo", "unknown pipeline `foo`", "full_at_32_bits"),
@@ -56,6 +58,9 @@ PARAMETERS = [
     ("fine_tuning=5", "`fine_tuning` is a group: name a value in it, such as fine_tuning."),
     ("cells.itq.b48=3", "unknown parameter `cells`"),
     ("experiment.seed=042", "`042` would be read as 34"),
+    ("experiment.seed=1,experiment.seed=2", "`experiment.seed` is there twice: give one value"),
+    ("hand_crafted.sift_bag.cell_sizes=[4,8]", "write a list into conf/<environment>/parameters.yml"),
+    ("reporting.notes=!!python/name:os.system", "no plain YAML: leave tags out"),
     ("experiment.network=foo", "lenet"),
     ("cnn_pretraining.training.epoch=3", "Parameter 'cnn_pretraining': training.epoch: Extra inputs"),
     ("fine_tuning.deephash.loss.heat=1", "loss.exponentiated.heat"),
@@ -115,6 +120,22 @@ def test_a_file_of_options_that_has_none_is_named_with_what_it_should_have(refus
     (tmp_path / "c.yml").write_text(text)
     error = refused(f"--config={tmp_path}/c.yml")
     assert f"{tmp_path}/c.yml" in error and "`run:`" in error
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{params: {experiment: {seed: 042}}}", "`042` would be read as 34"),
+        ("{pipeline_names: full}", "a run has no option `pipeline_names`: choose among"),
+        ("{workers: 0}", "0 is not in the range"),
+        ("{stale: allow, on_error: stop, nodes: foo}", "a run has no option `nodes`"),
+        ("{stale: allow, on_error: stop, node_names: foo}", "'foo'"),
+    ],
+)
+def test_a_file_of_options_is_checked_as_options_are(here, tmp_path, text, said):
+    (tmp_path / "c.yml").write_text(f"run: {text}")
+    result = CliRunner().invoke(cli, ["run", f"--config={tmp_path}/c.yml"])
+    assert result.exit_code != 0 and said in result.output
 
 
 @pytest.mark.parametrize("character", ["?", "%"])

@@ -20,6 +20,7 @@ from deephash_pipeline.hashing import (
     MLH,
     PCAH,
     FastHash,
+    HashFunction,
     SpectralHashing,
     parameters_model,
     principal_directions,
@@ -243,3 +244,45 @@ def test_arrays_are_declared_alike_with_every_numpy():
 
     assert TwoArrays.stored["projection"] == StoredArray(("features", "code_length"), np.float32)
     assert TwoArrays.stored["threshold"] == StoredArray(("code_length",), np.float64)
+
+
+class Waves(HashFunction):
+    """A method whose slips are those of its parameter."""
+
+    slip: str = "none"
+    directions_: NDArray[np.float32] = learned("features", "code_length")
+
+    def _learn(self, z, labels):
+        return {"directions": np.random.default_rng(0).normal(size=(z.shape[1], self.code_length))}
+
+    def _outputs(self, z, xp=np):
+        outputs = np.cos(z @ self.directions_) - (self.slip == "parameter")
+        slips = {
+            "bits": outputs >= 0,
+            "column": outputs[:, :1],
+            "means": outputs.mean(axis=0),
+            "nan": outputs * np.nan,
+        }
+        return slips.get(self.slip, outputs)
+
+
+class WithoutDefault(Waves):
+    width: float
+
+
+@pytest.mark.parametrize(
+    ("method", "said"),
+    [
+        (Waves(8, slip="bits"), r"gave bool of shape \(2, 8\): return floating numbers without NaN of shape \(2, 8\)"),
+        (Waves(8, slip="column"), r"of shape \(2, 1\)"),
+        (Waves(8, slip="means"), r"of shape \(8,\)"),
+        (Waves(8, slip="nan"), "gave float64 .*without NaN"),
+        (Waves(8, slip="parameter"), "reads what is not stored: take it from arrays that are `learned`"),
+        (WithoutDefault(8, width=2.0), "'width': give each parameter a default"),
+    ],
+)
+def test_a_method_whose_codes_would_be_others_once_it_is_stored_is_refused_by_fit(method, said):
+    z = np.random.default_rng(1).normal(size=(40, 5))
+    assert Waves(8).fit(z).transform(z).any()
+    with pytest.raises(InputError, match=f"^{type(method).__name__}: .*{said}"):
+        method.fit(z)

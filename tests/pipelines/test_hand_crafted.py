@@ -15,7 +15,7 @@ from deephash_pipeline.images.descriptors.gist import GistParameters, gist
 from deephash_pipeline.images.descriptors.hand_crafted import DESCRIPTORS, HandCraftedParameters
 from deephash_pipeline.pipeline_registry import register_pipelines
 from deephash_pipeline.pipelines.descriptor_extraction.nodes import describe_images, learn_vocabulary
-from deephash_pipeline.pipelines.grid import METHODS, compared_cells, on_descriptor
+from deephash_pipeline.pipelines.grid import METHODS, PAPER_METHODS, compared_cells, on_descriptor
 from deephash_pipeline.pipelines.hand_crafted.nodes import tabulate_features
 from deephash_pipeline.pipelines.shared.fitting import BaselineParameters
 
@@ -68,7 +68,7 @@ def run(parameters, seed=7):
         "params:baseline_hashing": BaselineParameters.model_validate(BASELINES),
         "params:experiment": EXPERIMENT.model_copy(update={"seed": seed}),
         "params:experiment.seed": seed,
-        "params:method_names.all": METHODS,
+        "params:method_names.paper": {method: METHODS[method] for method in PAPER_METHODS},
         "params:protocol": "paper",
     }
     stages = Pipeline(list(STAGES.values()))

@@ -46,6 +46,7 @@ def begin(pipeline, catalog, **run_params):
     hook = Provenance()
     hook.before_pipeline_run({"project_path": ".", "env": None, **run_params}, pipeline, catalog)
     hook.after_pipeline_run()
+    return hook
 
 
 def ancestors(stage):

@@ -110,6 +110,11 @@ def test_the_line_names_what_is_stale_why_and_the_command_that_mends_it(project,
     given = "--env=mnist --conf-source=elsewhere --params=experiment.seed=7,data_ingestion.query_count=null"
     assert f"`kedro run --pipelines=full {given}` makes again what is needed" in message
     assert "--stale=allow" in message
+    with pytest.raises(
+        InputError, match=r"`kedro run --pipelines=full --to-outputs=pcah\.b32\.codes,query_labels,.* --params=.*7"
+    ):
+        asked = pipelines["evaluation"].only_nodes_with_namespaces(["evaluation.pcah.b32"])
+        begin(asked, open_catalog(None, other), namespaces=["evaluation.pcah.b32"], runtime_params=other)
 
 
 def test_a_file_of_weights_counts_by_its_content_wherever_it_lies(project, tmp_path):
@@ -204,6 +209,17 @@ def test_what_is_stale_may_be_used_on_request_but_not_what_is_damaged(catalog, p
     message = refusal("reporting", changed)
     assert "`all_metrics` is damaged" in message
     assert "--stale=allow" not in message
+
+
+@pytest.mark.usefixtures("kept")
+def test_a_run_that_leaves_out_what_is_there_tells_readers_of_what_is_stale_all_the_same(catalog, project, monkeypatch):
+    changed = Overridden(catalog, "experiment.seed", 7)
+    monkeypatch.setattr(POLICY, "stale_allowed", True)
+    monkeypatch.setattr(POLICY, "skipping", True)
+    begin(pipelines["full"], changed)
+    assert begin(pipelines["full"], changed)._banner == ""
+    (project / "data/08_reporting/digits/report.html").unlink()
+    assert "was made with seed 42, this run has 7" in begin(pipelines["full"], changed)._banner
 
 
 def test_a_date_that_no_page_can_have_is_refused_before_the_first_node(catalog, monkeypatch):

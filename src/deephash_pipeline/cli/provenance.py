@@ -7,6 +7,7 @@ from functools import reduce
 from typing import Any
 
 import click
+import yaml  # type: ignore[import-untyped]
 from kedro.framework.cli.utils import _split_params, split_string
 from kedro.framework.project import pipelines
 from kedro.framework.session import KedroSession
@@ -32,11 +33,23 @@ def split_params(context: click.Context, parameter: click.Parameter, value: Any)
     """Take ``--params`` apart as Kedro does.
 
     Raises:
-        ClickException: a value is no YAML, or would be taken for another number.
+        ClickException: a value is no YAML or a list, or would be taken for another number, or a name is there twice.
     """
+    given = set()
     for item in split_string(context, parameter, value) if isinstance(value, str) else ():
-        refuse_other_numbers(item.partition("=")[2], f"--params={item}")
-    return _split_params(context, parameter, value)
+        name, _, text = item.partition("=")
+        if text.startswith("[") and not text.endswith("]"):
+            raise InputError(
+                f"--params={item}: commas end a value: write a list into conf/<environment>/parameters.yml"
+            )
+        refuse_other_numbers(text, f"--params={item}")
+        if name in given:
+            raise InputError(f"--params: `{name}` is there twice: give one value")
+        given.add(name)
+    try:
+        return _split_params(context, parameter, value)
+    except yaml.YAMLError as error:
+        raise InputError(f"--params={value}: that is no plain YAML: leave tags out") from error
 
 
 @click.command()

@@ -3,20 +3,22 @@
 import copy
 import logging
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import click
 from joblib import cpu_count
 from kedro.framework.cli.project import run as kedro_run
-from kedro.framework.cli.utils import _config_file_callback
 from kedro.framework.project import pipelines
 from kedro.pipeline import Pipeline
+from omegaconf import OmegaConf
 
 from deephash_pipeline.cli.provenance import ENV_HELP, INDEXING, joined, open_catalog, split_params
 from deephash_pipeline.cli.refusals import enter_project, of_option
 from deephash_pipeline.common.cell import FIELD, FIELD_AT_A_GLANCE, FULL_AT_A_GLANCE, LONG_CODES
 from deephash_pipeline.common.errors import InputError, blamed_on
 from deephash_pipeline.pipelines.grid import INDEXED
+from deephash_pipeline.project.environments import refuse_other_numbers
 from deephash_pipeline.project.freshness import POLICY, ProjectGraph, waiting_nodes
 from deephash_pipeline.project.hooks import ResultTable
 from deephash_pipeline.project.runners import RUNNERS
@@ -30,7 +32,7 @@ WHOLE = {"__default__", "full", FULL_AT_A_GLANCE, FIELD, FIELD_AT_A_GLANCE, LONG
 FILTERS = ("tags", "from_nodes", "to_nodes", "node_names", "from_inputs", "to_outputs")
 """Options of Kedro's ``run``, and arguments of `Pipeline.filter`."""
 
-NARROWING = (*FILTERS, "load_versions", "namespaces", "only_missing_outputs")
+NARROWING = (*FILTERS, "load_versions", "namespaces")
 """Options of Kedro's ``run`` that name the nodes to run: then they are run."""
 
 HELP = {
@@ -45,10 +47,20 @@ def read_options(context: click.Context, parameter: click.Parameter, value: Any)
     """Take options from a file, ``--config``, as Kedro does.
 
     Raises:
-        ClickException: it has none.
+        ClickException: it has none, or others than a run has.
     """
-    with blamed_on(value, "write options of a run as YAML, below `run:`"):
-        return _config_file_callback(context, parameter, value)
+    if not value:
+        return value
+    with blamed_on(value, f"write options of a run as YAML, below `{context.info_name}:`"):
+        text = Path(value).read_text(encoding="utf-8")
+        content: Any = OmegaConf.to_container(OmegaConf.load(value))
+        given = {**content[context.info_name]}
+    refuse_other_numbers(text, value)
+    known = [option.name for option in context.command.params if option.name not in (None, parameter.name)]
+    if unknown := [name for name in given if name not in known]:
+        raise InputError(f"{value}: a run has no option `{unknown[0]}`: choose among {', '.join(map(str, known))}")
+    context.default_map = {**(context.default_map or {}), **given}
+    return value
 
 
 CALLBACKS = {"params": split_params, "config": read_options}
@@ -81,13 +93,16 @@ def run(stale: str, force: bool, workers: int | None, on_error: str, **options: 
     """Check the options, and have Kedro run what is asked for; of a whole pipeline only what is not up to date."""
     if not options["conf_source"]:
         enter_project()
+    if options["only_missing_outputs"]:
+        raise InputError(
+            "--only-missing-outputs would leave what is stale: leave it out, a whole pipeline skips the rest"
+        )
     # --pipeline is deprecated in Kedro 1.7 in favour of --pipelines; here they are the same.
     alone = options["pipeline"]
     names = options["pipelines"] or [alone or "full"]
     # As the session will ask for them: when others are asked for, Kedro has all of them made again.
     pipelines.set_requested(names)
     pipeline = joined(names)
-    check_filters(options, pipeline)
     runner = options["runner"] or ("ParallelRunner" if (workers or cpu_count()) > 1 else "SequentialRunner")
     runner = RUNNERS.get(runner, runner)
     if runner not in RUNNERS.values():
@@ -98,8 +113,9 @@ def run(stale: str, force: bool, workers: int | None, on_error: str, **options: 
         logger.info("the index of %s is made; --namespaces=itq.b32 makes that of another cell", INDEXED.namespace)
         options["namespaces"] = [INDEXED.namespace]
     options["namespaces"] = within_stages(options["namespaces"], pipeline)
+    check_filters(options, pipeline)
     POLICY.stale_allowed, POLICY.forced, POLICY.conf_source = stale == "allow", force, options["conf_source"]
-    skipping = not force and set(names) <= WHOLE and not narrowed
+    skipping = POLICY.skipping = not force and set(names) <= WHOLE and not narrowed
     if skipping and _is_up_to_date(names, pipeline, options):
         return None
     given = {"workers": workers, "on_error": on_error, "skipping": skipping, **(options["runner_params"] or {})}
@@ -124,11 +140,11 @@ def check_filters(options: Mapping[str, Any], pipeline: Pipeline) -> None:
     """Refuse names of nodes, datasets and tags that a pipeline does not have, which Kedro answers with a traceback.
 
     Raises:
-        InputError: one names what is not there.
+        InputError: one names what is not there, or all together leave no node.
     """
-    given = {option: options[option] for option in FILTERS if options.get(option)}
+    given = {option: options[option] for option in (*FILTERS, "namespaces") if options.get(option)}
     try:
-        pipeline.filter(**given)
+        pipeline.filter(**{"node_namespaces" if name == "namespaces" else name: value for name, value in given.items()})
     except ValueError as error:
         asked = ", ".join(f"{name}={','.join(map(str, values))}" for name, values in given.items())
         raise InputError(

@@ -5,6 +5,8 @@ from importlib import import_module
 from importlib.util import resolve_name
 from typing import Any, TypeVar
 
+from deephash_pipeline.common.errors import InputError
+
 Entry_co = TypeVar("Entry_co", covariant=True)
 
 
@@ -33,7 +35,9 @@ class Registry(Mapping[str, Entry_co]):
 
     def __getitem__(self, name: str) -> Entry_co:
         module, _, attribute = self._places[name].partition(":")
-        entry: Entry_co = getattr(import_module(module), attribute)
+        if not hasattr(found := import_module(module), attribute):
+            raise InputError(f"the registry says `{name}` is {module}:{attribute}, which is not there: mend its line")
+        entry: Entry_co = getattr(found, attribute)
         return entry
 
     def __contains__(self, name: object) -> bool:

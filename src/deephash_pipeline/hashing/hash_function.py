@@ -72,6 +72,7 @@ class HashFunction(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Encoder): 
         z, labels = self._validated_training_set(X, y)
         refuse_broken(sum(count_broken(z[rows]) for rows in row_blocks(z)), len(z))
         self._set_arrays(self._learn(z, labels))
+        self._check_outputs(z[:2].astype(np.float64))
         return self
 
     def transform(self, X: Any) -> Any:
@@ -86,6 +87,22 @@ class HashFunction(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Encoder): 
         tags.target_tags.required = self.supervised
         tags.transformer_tags.preserves_dtype = []
         return tags
+
+    def _check_outputs(self, z: NDArray[np.float64]) -> None:
+        """Refuse a method that gives no number for each bit, or other ones once its arrays alone are stored."""
+        name, wanted = type(self).__name__, (len(z), self.code_length)
+        outputs = np.asarray(self._outputs(z))
+        if outputs.dtype.kind != "f" or outputs.shape != wanted or np.isnan(outputs).any():
+            raise InputError(
+                f"{name}: _outputs gave {outputs.dtype} of shape {outputs.shape}: return floating numbers without NaN "
+                f"of shape {wanted}"
+            )
+        try:
+            stored = self.from_arrays(self.code_length, self.arrays())
+        except TypeError as error:
+            raise InputError(f"{name}: {error}: give each parameter a default") from error
+        if not np.array_equal(stored._outputs(z), outputs):
+            raise InputError(f"{name}: _outputs reads what is not stored: take it from arrays that are `learned`")
 
     def _validated_training_set(self, X: Any, y: Any) -> tuple[NDArray[Any], Ints]:
         if not self.supervised:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from deephash_pipeline.common.cell import SHOWN_CODE_LENGTH, Cell
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.hashing import HASH_FUNCTIONS
 from deephash_pipeline.losses import LOSSES
 
@@ -24,6 +25,8 @@ RANDOM_START = "deephash_random_start"
 FINE_TUNINGS = ("deephash", "deephash_faithful")
 DEEP_RIVALS = tuple(loss for loss in LOSSES if loss != "exponentiated")
 """Losses of others on the same network, from the same start."""
+if shared := set(BASELINES) & {*DEEP_RIVALS, *FINE_TUNINGS}:
+    raise InputError(f"`{min(shared)}` is a hash function and a loss: give one of them another name in its registry")
 
 OWN_TRUNK = (RANDOM_START, *FINE_TUNINGS, *DEEP_RIVALS)
 """Methods that train a trunk of their own."""

@@ -154,8 +154,8 @@ def test_a_node_whose_process_is_killed_every_time_is_run_again_twice_and_ends_i
 # Signals.
 
 
-def test_all_trainings_stop_at_a_whole_step_and_are_named_in_one_line(run, tmp_path):
-    catalog = a_catalog(tmp_path, "first", "second")
+def test_all_trainings_stop_at_a_whole_step_and_are_named_in_one_line(run, tmp_path, caplog):
+    catalog = a_catalog(tmp_path, "failed", "first", "second")
     started = [tmp_path / name / "began" for name in ("first.b12", "second.b12")]
 
     def interrupt():
@@ -166,10 +166,11 @@ def test_all_trainings_stop_at_a_whole_step_and_are_named_in_one_line(run, tmp_p
 
     threading.Thread(target=interrupt, daemon=True).start()
     with pytest.raises(TrainingInterrupted) as caught:
-        run(ParallelRunner(workers=2), pipeline(first=train_first, second=train_second), catalog)
+        run(ParallelRunner(workers=2), pipeline(failed=fail, first=train_first, second=train_second), catalog)
     message = str(caught.value)
     assert message.startswith("interrupted: ") and message.endswith("; the same command goes on from there")
     assert caught.value.exit_code == 128 + signal.SIGTERM
+    assert "failed failed: toy: the disk is gone, bring it back" in caplog.messages
     for name in ("first.b12", "second.b12"):
         assert f"{name} in epoch" in message
         assert list((tmp_path / name).glob("checkpoint-*"))

@@ -4,7 +4,7 @@ from kedro.pipeline import Pipeline
 
 from deephash_pipeline.common.cell import Cell
 from deephash_pipeline.deephash.initialise import initialise_on_raw_features
-from deephash_pipeline.pipelines.grid import NAMES, PRE_TRAINING, compared_cells, on_descriptor
+from deephash_pipeline.pipelines.grid import NAMES_OF_PAPER, PRE_TRAINING, compared_cells, on_descriptor
 from deephash_pipeline.pipelines.hand_crafted.nodes import tabulate_features
 from deephash_pipeline.pipelines.shared.bundles import node, of_cell
 from deephash_pipeline.pipelines.shared.fitting import encoding_node, fitting_node
@@ -23,7 +23,7 @@ def create_pipeline() -> Pipeline:
     """
     grid = list(compared_cells())
     metrics = [f"{on_descriptor(cell).namespace}.metrics" for cell in grid]
-    inputs = ["evaluated_cells", "params:hand_crafted", "params:experiment", NAMES, *metrics]
+    inputs = ["evaluated_cells", "params:hand_crafted", "params:experiment", NAMES_OF_PAPER, *metrics]
     table = node(tabulate_features, inputs, "hand_crafted_table")
     return Pipeline([*map(_on_descriptor, grid), table])
 

@@ -24,7 +24,7 @@ from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.progress import duration
 from deephash_pipeline.common.working_place import CODE, FORCED, WorkingPlace
 from deephash_pipeline.project.datasets.atomic_file import AtomicFileDataset
-from deephash_pipeline.project.freshness.graph import Catalog, ProjectGraph, with_those_before
+from deephash_pipeline.project.freshness.graph import Catalog, ProjectGraph, nodes_to_run, with_those_before
 from deephash_pipeline.project.parameters import flatten
 from deephash_pipeline.provenance import code_version
 from deephash_pipeline.provenance.lock import RunLock, sweep
@@ -41,11 +41,13 @@ class Policy:
     Attributes:
         stale_allowed: whether a run may read what is stale.
         forced: whether what is finished is made anew, trainings with checkpoints too.
+        skipping: whether what is up to date is left out, and with `stale_allowed` what is stale.
         conf_source: folder of the configuration; None for the project's.
     """
 
     stale_allowed: bool = False
     forced: bool = False
+    skipping: bool = False
     conf_source: str | None = None
 
 
@@ -101,6 +103,8 @@ def _mending_command(run_params: Mapping[str, Any], names: Sequence[str]) -> str
     options = {
         "pipelines": made_by,
         "namespaces": ",".join(searches),
+        # Of a few cells: the networks of all others need not be trained.
+        "to-outputs": ",".join(names) if made_by == "full" and run_params.get("namespaces") else "",
         "env": run_params.get("env"),
         "conf-source": POLICY.conf_source,
         "params": given,
@@ -152,6 +156,8 @@ class Provenance:
             self._lock.take()
             sweep(folder.parents[1].glob(f"*/{folder.name}"))
         try:
+            if POLICY.skipping and POLICY.stale_allowed:
+                pipeline = pipeline.only_nodes(*nodes_to_run(pipeline, catalog, stale_allowed=True))
             self._banner = refuse_what_is_stale(graph, pipeline, run_params)
         except InputError:
             self._end()

@@ -103,6 +103,8 @@ class Loop:
                 self.errors[node] = error
                 if self.schedule.stop_on_error:
                     self._stop()
+                elif self.futures:
+                    logger.warning("%s failed; what does not need it goes on", node.name)
 
     def _stop(self) -> None:
         if not self.stopping:
@@ -120,6 +122,7 @@ class Loop:
     def _raise_what_happened(self) -> None:
         number = self.stop.signal_number
         if number is not None or (self.interrupted and not self.errors):
+            self._say_what_failed()
             raise _interruption(self.interrupted, number)
         if not self.errors:
             return
@@ -129,9 +132,12 @@ class Loop:
             if skipped:
                 logger.error("%s failed%s", node.name, skipped.replace("them", "it"))
             raise error
+        self._say_what_failed()
+        raise NodesFailed(f"{len(self.errors)} nodes failed{skipped}: {', '.join(node.name for node in self.errors)}")
+
+    def _say_what_failed(self) -> None:
         for node, error in self.errors.items():
             logger.error("%s failed: %s", node.name, error, exc_info=None if isinstance(error, InputError) else error)
-        raise NodesFailed(f"{len(self.errors)} nodes failed{skipped}: {', '.join(node.name for node in self.errors)}")
 
 
 def _interruption(interrupted: list[TrainingInterrupted], number: int | None) -> TrainingInterrupted:

@@ -6,6 +6,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+import numpy as np
 from PIL import ExifTags, Image
 
 from deephash_pipeline.images.decoding.formats import FORMATS, check_readable
@@ -17,8 +18,8 @@ GREY_MODES = ("1", "L", "LA", "I", "I;16", "F")
 LOSSLESS = ("PNG", "TIFF", "BMP", "PPM")
 LOSSY_TIFF = ("jpeg", "tiff_jpeg", "webp")
 LOOKED_AT = (256, 256)
-GREY_CHROMA = 6
-"""Distance of YCbCr's colours from grey, of 255, up to which a picture has none."""
+GREYISH = 12
+"""Difference of red, green and blue, of 255, up to which a picture has no colours."""
 
 Action = Literal["keep", "remove", "look"]
 
@@ -146,12 +147,11 @@ def seen(photo: Photo) -> Photo:
     try:
         with Image.open(photo.path, formats=FORMATS) as image:
             image.thumbnail(LOOKED_AT)
-            colours = image.convert("RGB").convert("YCbCr")
-            transparent = image.has_transparency_data and image.convert("RGBA").getextrema()[3][0] < 255
+            pixels = np.asarray(image.convert("RGBA" if image.has_transparency_data else "RGB")).astype(np.int16)
     except Exception:  # another file is in its place by now
         return photo
-    chroma = [abs(value - 128) for extremes in colours.getextrema()[1:] for value in extremes]
-    return photo._replace(grey=photo.grey or max(chroma) <= GREY_CHROMA, transparent=transparent)
+    grey = photo.grey or np.ptp(pixels[..., :3], axis=2).max() <= GREYISH
+    return photo._replace(grey=bool(grey), transparent=bool((pixels[..., 3:] < 255).any()))
 
 
 def advantage(photo: Photo, best: Photo) -> str | None:
