@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_digits
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.hashing import AGH
@@ -68,3 +69,10 @@ def test_two_layers_split_each_half_again():
 def test_more_bits_than_the_graph_has_functions_are_refused_with_the_remedy():
     with pytest.raises(InputError, match=r"^code_length is 60, but .* eigenvectors of 2 bits: raise anchors"):
         AGH(60, anchors=10).fit(ROWS)
+
+
+def test_codes_of_binary_features_with_anchors_equally_far_are_those_of_any_batch():
+    z = (load_digits().data >= 8).astype(float)
+    method = AGH(16).fit(z[:600])
+    alone = np.concatenate([method.transform(z[row : row + 1]) for row in range(600, 1200)])
+    np.testing.assert_array_equal(method.transform(z)[600:1200], alone)

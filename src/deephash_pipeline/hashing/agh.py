@@ -120,7 +120,9 @@ def anchor_weights(z: NDArray[Any], anchors: NDArray[np.float32], bandwidth: Flo
     """
     nearest = len(bandwidth)
     distances: Floats = squared_distances(z, anchors)
-    chosen = np.argpartition(distances, nearest - 1, axis=1)[:, :nearest]
+    # In single precision anchors equally far stay so in any batch, on whose size the last digit of sums depends.
+    compared = (distances / (distances.max(axis=1, keepdims=True) + np.finfo(float).tiny)).astype(np.float32)
+    chosen = np.argpartition(compared, nearest - 1, axis=1)[:, :nearest]
     near = np.take_along_axis(distances, chosen, axis=1)
     # Less the nearest, so that a row far from all anchors has weights too; where all rows are anchors, sigma is zero.
     kernels = np.exp(-(near - near.min(axis=1, keepdims=True)) / (bandwidth[-1] ** 2 or 1.0))
