@@ -196,6 +196,26 @@ def test_what_is_a_folder_or_no_picture_any_more_is_gone(command, folder, index)
     assert "0 added, 58 there already, 58 images" in command("index", "build", index, *DIGITS, folder).output
 
 
+def test_what_a_link_led_to_is_gone_with_the_link(command, folder, tmp_path):
+    index, elsewhere = tmp_path / "x.index", tmp_path / "nas"
+    (folder / "3").rename(elsewhere)
+    linked = len(pictures(elsewhere))
+    (folder / "3").symlink_to(elsewhere)
+    (folder / "one.png").symlink_to(pictures(elsewhere)[0])
+    (folder / "other").symlink_to(elsewhere / "..", target_is_directory=True)
+    (folder / "other").unlink()
+    assert "60 images" in command("index", "build", index, *DIGITS, folder).output
+    (folder / "one.png").unlink()
+    assert "60 there already, 60 images" in command("index", "build", index, *DIGITS, folder).output
+    (folder / "3").unlink()
+    said = command("index", "build", index, *DIGITS, folder).output
+    assert f", {linked} gone and removed, {60 - linked} images" in said
+    # Under another name they are what they were.
+    (folder / "4").rename(tmp_path / "four")
+    (folder / "4").symlink_to(tmp_path / "four")
+    assert f"{60 - linked} images" in command("index", "build", index, *DIGITS, folder).output
+
+
 def test_half_are_removed(command, folder, index):
     for path in pictures(folder)[:30]:
         path.unlink()

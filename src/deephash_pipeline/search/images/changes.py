@@ -124,6 +124,16 @@ def gone(index: HammingIndex) -> dict[str, str]:
     return {name: path for path, name in sorted(_ids_by(index, "path", missing).items(), key=lambda pair: pair[1])}
 
 
+def unlinked(index: HammingIndex, listed: Sequence[ListedImage], folders: Sequence[Path]) -> dict[str, str]:
+    """Items that a link in some folders led to, whose names lead nowhere any more: path by id."""
+    known, above = {image.id for image in listed}, tuple(os.path.join(folder, "") for folder in folders if folder.name)
+    names = [name for name in map(str, index) if name.startswith(above) and name not in known and _is_missing(name)]
+    paths = {str(image.path) for image in listed}
+    items = zip(names, index.metadata(names), strict=True) if names else ()
+    found = {name: str(item["path"]) for name, item in items if os.path.isabs(item.get("path") or "")}
+    return {name: path for name, path in found.items() if path not in paths and os.path.realpath(name) != path}
+
+
 def _is_missing(path: str) -> bool:
     """Whether there is no such file, or a link or a folder; one in a folder that cannot be read may be there."""
     try:

@@ -11,7 +11,15 @@ from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.progress import count_steps
 from deephash_pipeline.hashers.base import EncodedPixels
 from deephash_pipeline.images.batches import SkippedImage
-from deephash_pipeline.search.images.changes import Changes, compared, gone, ids_below, items_below, with_digest
+from deephash_pipeline.search.images.changes import (
+    Changes,
+    compared,
+    gone,
+    ids_below,
+    items_below,
+    unlinked,
+    with_digest,
+)
 from deephash_pipeline.search.images.listing import ListedImage
 
 if TYPE_CHECKING:
@@ -116,7 +124,8 @@ def bring_up_to_date(
     index = images._own()
     changes = compared(index, listed, verify)
     stored = {image.id for image in (*changes.to_encode, *(copy for copy, _ in changes.copies))}
-    without_file = {name: path for name, path in gone(index).items() if name not in stored}
+    without_file = {**gone(index), **unlinked(index, listed, folders)}
+    without_file = {name: path for name, path in without_file.items() if name not in stored}
     renamed = {source for _, source in changes.copies} & without_file.keys()
     lost = ids_below(without_file, folders) - renamed
     if missing in ("few", "few_or_none") and lost and 2 * len(lost) > (count := items_below(index, folders)):
