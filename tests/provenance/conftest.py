@@ -5,7 +5,6 @@ from kedro.framework.project import pipelines
 from kedro.framework.startup import bootstrap_project
 
 from deephash_pipeline.cli.provenance import open_catalog
-from deephash_pipeline.project.freshness import POLICY
 from deephash_pipeline.project.freshness.graph import ProjectGraph
 from deephash_pipeline.provenance.manifest import manifest_path, manifest_text, read_manifest
 from tests.conftest import copied_project
@@ -38,9 +37,6 @@ def made_up(tmp_path_factory):
 @pytest.fixture
 def project(made_up, monkeypatch):
     """The project as the working directory; what a test changes in it, it puts back."""
-    # As a process begins, and not as a command of another test has left it.
-    for name, value in vars(type(POLICY)()).items():
-        monkeypatch.setattr(POLICY, name, value)
     bootstrap_project(made_up)
     monkeypatch.chdir(made_up)
     return made_up

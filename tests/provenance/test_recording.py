@@ -192,25 +192,33 @@ def test_what_would_be_passed_on_in_memory_is_refused(folder, runner):
         run(folder, runner(), stored=STORED[1:])
 
 
+@pytest.fixture
+def skipping(monkeypatch):
+    monkeypatch.setattr(POLICY, "skipping", True)
+
+
+@pytest.mark.usefixtures("skipping")
 def test_a_second_run_runs_nothing(folder):
-    run(folder, SequentialRunner(skipping=True))
+    run(folder, SequentialRunner())
     before = {path: path.stat().st_mtime_ns for path in folder.iterdir()}
     assert nodes_to_run(PIPELINE, a_catalog(folder)) == []
-    run(folder, SequentialRunner(skipping=True))
+    run(folder, SequentialRunner())
     assert {path: path.stat().st_mtime_ns for path in folder.iterdir()} == before
 
 
+@pytest.mark.usefixtures("skipping")
 def test_a_parameter_makes_all_stale_that_is_made_with_it(folder):
-    run(folder, SequentialRunner(skipping=True))
+    run(folder, SequentialRunner())
     assert nodes_to_run(PIPELINE, a_catalog(folder, factor=4)) == ["scale", "add_one", "total"]
 
 
+@pytest.mark.usefixtures("skipping")
 def test_what_is_remade_as_it_was_not_leaves_more_to_make_and_it_is_made(folder, monkeypatch):
-    run(folder, SequentialRunner(skipping=True))
+    run(folder, SequentialRunner())
     (folder / "other.json").unlink()
     assert nodes_to_run(PIPELINE, a_catalog(folder)) == ["add_one_to_start"]
     node = next(node for node in PIPELINE.nodes if node.name == "add_one_to_start")
     monkeypatch.setattr(node, "_func", lambda start: {"x": 100})
     monkeypatch.setattr("deephash_pipeline.project.freshness.graph.sources", lambda *code: {})
-    run(folder, SequentialRunner(skipping=True))
+    run(folder, SequentialRunner())
     assert a_catalog(folder).load("total") == {"total": 3 * 3 + 2 + 100}

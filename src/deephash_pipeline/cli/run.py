@@ -115,10 +115,10 @@ def run(stale: str, force: bool, workers: int | None, on_error: str, **options: 
     options["namespaces"] = within_stages(options["namespaces"], pipeline)
     check_filters(options, pipeline)
     POLICY.stale_allowed, POLICY.forced, POLICY.conf_source = stale == "allow", force, options["conf_source"]
-    skipping = POLICY.skipping = not force and set(names) <= WHOLE and not narrowed
-    if skipping and _is_up_to_date(names, pipeline, options):
+    POLICY.skipping = not force and set(names) <= WHOLE and not narrowed
+    if POLICY.skipping and _is_up_to_date(names, pipeline, options):
         return None
-    given = {"workers": workers, "on_error": on_error, "skipping": skipping, **(options["runner_params"] or {})}
+    given = {"workers": workers, "on_error": on_error, **(options["runner_params"] or {})}
     options |= {"pipeline": None, "pipelines": names, "runner": runner, "runner_params": given}
     assert kedro_run.callback is not None, "Kedro's run command does something"
     return kedro_run.callback(**options)

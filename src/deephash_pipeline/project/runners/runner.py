@@ -42,7 +42,6 @@ class GridRunner(AbstractRunner):
     Args:
         workers: how many nodes run side by side at most; as many as there are cores by default.
         on_error: whether nodes that do not need a failed one still run (``continue``), or no more start (``stop``).
-        skipping: whether to leave out nodes whose outputs are up to date.
         is_async: argument of Kedro's interface.
         unknown: what there is not, such as a misspelt argument.
 
@@ -55,7 +54,6 @@ class GridRunner(AbstractRunner):
         self,
         workers: Annotated[int, Field(ge=1)] | None = None,
         on_error: Literal["continue", "stop"] = "continue",
-        skipping: bool = False,
         is_async: bool = False,
         **unknown: Any,
     ) -> None:
@@ -68,7 +66,6 @@ class GridRunner(AbstractRunner):
             raise InputError("nodes run side by side, and each loads one dataset after the other: leave out --async")
         self.workers = workers
         self.on_error = on_error
-        self.skipping = skipping
 
     @abstractmethod
     def open_workers(self, job: Job) -> Workers:
@@ -88,7 +85,7 @@ class GridRunner(AbstractRunner):
     ) -> dict[str, Any]:
         """Run a pipeline, or what of it is not up to date. Hooks see the whole pipeline in either case."""
         hook_manager = hook_manager or _create_hook_manager()
-        if not self.skipping:
+        if not POLICY.skipping:
             return dict(super().run(pipeline, catalog, hook_manager, run_id, only_missing_outputs))
         outputs: dict[str, Any] = {}
         for _ in range(ROUNDS):
@@ -135,7 +132,7 @@ class ParallelRunner(GridRunner):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        if self.skipping:
+        if POLICY.skipping:
             # A whole pipeline: it will be wanted.
             fork_server.start()
 

@@ -4,7 +4,7 @@ import os
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from PIL import ExifTags, Image
@@ -178,27 +178,22 @@ def best_first(photos: Sequence[Photo]) -> tuple[list[Photo], str]:
         >>> best[0].name, reason
         ('20.jpg', 'most pixels')
     """
-    order = sorted(photos, key=_worth)
+    order = sorted(photos, key=lambda photo: (not photo.reference, *_worth(photo).values(), photo.name))
     best = order[0]
     others = [photo for photo in order[1:] if photo.reference == best.reference]
     if best.reference and not others:
         return order, "in the reference"
-    second = others[0]
-    if best.pixels > second.pixels:
-        return order, "most pixels"
-    if second.grey and not best.grey:
-        return order, "as many pixels, in colour"
-    if best.transparent and not second.transparent:
-        return order, "as many pixels, transparent"
-    if best.lossless and not second.lossless:
-        return order, "as many pixels, lossless"
-    if best.bytes > second.bytes:
-        return order, "as many pixels, most bytes"
-    if best.modified < second.modified:
-        return order, "as many pixels and bytes, oldest"
-    return order, "all alike, first by name"
+    first, second = _worth(best), _worth(others[0])
+    return order, next((reason for reason in first if first[reason] != second[reason]), "all alike, first by name")
 
 
-def _worth(photo: Photo) -> tuple[Any, ...]:
-    colours = photo.grey, not photo.transparent, not photo.lossless
-    return not photo.reference, -photo.pixels, *colours, -photo.bytes, photo.modified, photo.name
+def _worth(photo: Photo) -> dict[str, float]:
+    """What is least for the file to keep, by what is said where it decides."""
+    return {
+        "most pixels": -photo.pixels,
+        "as many pixels, in colour": photo.grey,
+        "as many pixels, transparent": not photo.transparent,
+        "as many pixels, lossless": not photo.lossless,
+        "as many pixels, most bytes": -photo.bytes,
+        "as many pixels and bytes, oldest": photo.modified,
+    }

@@ -124,8 +124,8 @@ def bring_up_to_date(
     index = images._own()
     changes = compared(index, listed, verify)
     stored = {image.id for image in (*changes.to_encode, *(copy for copy, _ in changes.copies))}
-    without_file = {**gone(index), **unlinked(index, listed, folders)}
-    without_file = {name: path for name, path in without_file.items() if name not in stored}
+    missing_files = gone(index) | unlinked(index, listed, folders)
+    without_file = {name: path for name, path in missing_files.items() if name not in stored}
     renamed = {source for _, source in changes.copies} & without_file.keys()
     lost = ids_below(without_file, folders) - renamed
     if missing in ("few", "few_or_none") and lost and 2 * len(lost) > (count := items_below(index, folders)):
