@@ -154,10 +154,10 @@ def test_vectors_are_added_replaced_and_removed_over_http(place, tmp_path):
         assert client.post("/v1/items", json={"vector": vectors[7].tolist(), "id": "600"}).status_code == 401
         added = add(id="600", metadata={"year": 2030}, label="new")
         assert (added.status_code, added.json()["metadata"]) == (201, {"year": 2030, "label": "new"})
-        question = {"vector": (-2 * vectors[7]).tolist(), "k": 1, "where": {"year": {">": 2020}}}
+        question = {"vector": (-2 * vectors[7]).tolist(), "k": 1, "where": {"year": {">": 2020}}, "label": "new"}
         assert client.post("/v1/search", json=question).json()["results"][0]["id"] == "600"
         assert add(id="600").status_code == 409
-        assert add(id="600", replace=True).json()["metadata"] == {}
+        assert add(id=600, replace=True).json()["metadata"] == {}
         made_up = add()
         assert made_up.status_code == 201 and int(made_up.json()["id"]) >= 0
         assert client.delete(f"/v1/items/{made_up.json()['id']}", **writer).status_code == 200

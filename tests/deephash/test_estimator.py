@@ -1,8 +1,10 @@
 """DeepHash learns from labelled images without Kedro, and is then an image hasher."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
+from scipy.sparse import csr_array
 from sklearn.datasets import load_digits
 from sklearn.utils.validation import check_is_fitted
 
@@ -54,7 +56,8 @@ def test_it_is_an_image_hasher_and_its_file_is_read_as_one(fitted, tmp_path):
 def test_classes_may_have_names_and_be_a_column():
     names = np.array(["zero", "one"])[DIGITS.target[:200] % 2]
     hasher = DeepHash(code_length=8, effort=0.01).fit(list(IMAGES[:200]), names[:, np.newaxis].tolist())
-    assert hasher.description.class_names == ("one", "zero")
+    several = DeepHash(code_length=8, effort=0.01).fit(IMAGES[:200], pd.get_dummies(names))
+    assert hasher.description.class_names == several.description.class_names == ("one", "zero")
     assert hasher.encode(IMAGES[:3]).shape == (3, 1)
 
 
@@ -79,6 +82,9 @@ def test_a_training_with_checkpoints_is_not_repeated(tmp_path):
         ({}, IMAGES[:3], np.array(["a", 1, "b"], object), "labels are of several kinds"),
         ({}, IMAGES[:3], [0.0, np.nan, 1.0], "labels are missing"),
         ({}, IMAGES[:3], np.zeros((3, 1, 1), int), r"labels have the shape \(3, 1, 1\)"),
+        ({}, IMAGES[:3], csr_array(np.eye(3)), r"labels are no array \(csr_array\)"),
+        ({}, IMAGES[:3], [0.0, 0.5, 1.0], "labels contain fractions"),
+        ({}, IMAGES[:3].reshape(3, -1), [0, 1, 0], r"images of shape \(3, 64\) are flat"),
         ({}, IMAGES[:3], 2 * np.eye(3, dtype=int), "labels of several columns are 0 or 1"),
         ({"network": "lenett"}, IMAGES, DIGITS.target, "^DeepHash: unknown network `lenett`.* such as resnet18$"),
         ({"code_length": 0}, IMAGES, DIGITS.target, "^code_length is 0 bits; choose one from 1 to 4096"),

@@ -209,11 +209,9 @@ class DeepHash(BaseEstimator, ImageHasher):  # type: ignore[misc]
 
     def _training_set(self, images: Any, labels: Any, experiment: Experiment) -> tuple[TrainingSet, LabelledImages]:
         """Decode the images at the network's size, number the classes, and hold some of each out."""
-        try:
-            given = np.asarray(labels)
-        except ValueError as error:
-            raise InputError("labels are of several lengths: pass one class for each image, or 0 and 1") from error
-        names, numbers = _numbered(given)
+        if isinstance(images, np.ndarray) and images.ndim == 2:
+            raise InputError(f"images of shape {images.shape} are flat: pass (n, height, width), or with 3 channels")
+        names, numbers = _numbered(labels)
         if len(names) < 2:
             raise InputError("DeepHash learns from classes: pass labels of at least two")
         batches = image_batches(images, self._image_shape(experiment.network), DECODED_AT_A_TIME)
@@ -257,15 +255,22 @@ def usual_network(images: Any) -> str:
     return "lenet" if all((pixels == pixels[0]).all() for pixels in seen) else "cifar10_full"
 
 
-def _numbered(labels: NDArray[Any]) -> tuple[list[str], NDArray[np.int64] | NDArray[np.uint8]]:
+def _numbered(given: Any) -> tuple[list[str], NDArray[np.int64] | NDArray[np.uint8]]:
     """Name the classes, and number the labels by them: (n,) of any kind, or multi-hot (n, classes)."""
+    try:
+        labels = np.asarray(given)
+    except ValueError as error:
+        raise InputError("labels are of several lengths: pass one class for each image, or 0 and 1") from error
     if labels.ndim not in (1, 2):
-        raise InputError(f"labels have the shape {labels.shape}: pass one class for each image, or 0 and 1 by class")
+        found = f"have the shape {labels.shape}" if labels.ndim else f"are no array ({type(given).__name__})"
+        raise InputError(f"labels {found}: pass one class for each image, or 0 and 1 by class")
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
     if labels.ndim == 1:
         if pd.isna(labels).any():
             raise InputError("some labels are missing (None or NaN): pass the class of every image")
+        if labels.dtype.kind == "f" and (labels % 1).any():
+            raise InputError("labels contain fractions: pass the class of every image")
         try:
             names, numbers = np.unique(labels, return_inverse=True)
         except TypeError as error:
@@ -273,4 +278,4 @@ def _numbered(labels: NDArray[Any]) -> tuple[list[str], NDArray[np.int64] | NDAr
         return [str(name) for name in names], numbers.astype(np.int64)
     if not np.isin(labels, (0, 1)).all():
         raise InputError("labels of several columns are 0 or 1: pass 1 for each label that an image has")
-    return [str(column) for column in range(labels.shape[1])], labels.astype(np.uint8)
+    return [str(column) for column in getattr(given, "columns", range(labels.shape[1]))], labels.astype(np.uint8)

@@ -3,13 +3,17 @@
 import unicodedata
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 from pydantic_core import PydanticCustomError
 
 from deephash_pipeline.retrieval.codes import MAXIMUM_CODE_LENGTH
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=1024)]
 Label = Annotated[str, StringConstraints(max_length=200)]
+Labels = Annotated[
+    list[Label], Field(max_length=1000), BeforeValidator(lambda given: [given] if isinstance(given, str) else given)
+]
+"""Or one of them."""
 MOST_CODES = 1000
 
 
@@ -26,7 +30,7 @@ class Question(Where):
 
     k: int = Field(20, ge=1, description="How many to find.", examples=[10])
     radius: int | None = Field(None, ge=0, le=MAXIMUM_CODE_LENGTH, description="Most bits away.", examples=[8])
-    label: list[Label] | None = Field(None, max_length=1000, description="Only of these labels.", examples=[["3"]])
+    label: Labels | None = Field(None, description="Only of these labels.", examples=[["3"]])
     distinct: bool = Field(False, description="Whether to hide copies of pictures that come before.")
 
 
@@ -58,7 +62,7 @@ class CodesQuestion(Where):
         min_length=1, max_length=MOST_CODES, description="Bits, first to last.", examples=[["011010011100"]]
     )
     k: int = Field(20, ge=1, description="How many to find for each.", examples=[10])
-    label: list[Label] | None = Field(None, max_length=1000, description="Only of these labels.")
+    label: Labels | None = Field(None, description="Only of these labels.")
 
 
 class CodesAnswers(BaseModel):
@@ -82,11 +86,17 @@ def addressable(item_id: str) -> str:
     return item_id
 
 
+def _written(item_id: Any) -> Any:
+    return str(item_id) if type(item_id) is int else item_id
+
+
 class NewItem(Sent):
     """A picture in base64, or a vector, to be added."""
 
-    id: Annotated[Name, AfterValidator(addressable)] | None = Field(
-        None, description="Under which it is found; made up by default.", examples=["cats/7"]
+    id: Annotated[Name, BeforeValidator(_written), AfterValidator(addressable)] | None = Field(
+        None,
+        description="Under which it is found, text or an integer; made up by default.",
+        examples=["cats/7"],
     )
     label: Label | None = Field(None, description="Of its class.", examples=["cat"])
     metadata: dict[str, str | int | float] | None = Field(
