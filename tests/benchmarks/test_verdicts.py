@@ -73,8 +73,8 @@ def test_stored_verdicts_follow_from_stored_means_deviations_and_numbers_of_seed
         for column in ("difference", "p_value"):
             found, expected = (pd.to_numeric(rows[column]).to_numpy() for rows in (table, stored))
             np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-9)
-    for name in ("digits", "MNIST"):
-        rows = tables[name].dropna(subset="mean_of_each_seed")
+    for table in tables.values():
+        rows = table.dropna(subset="mean_of_each_seed")
         of_seeds = rows["mean_of_each_seed"].str.split(expand=True).astype(float).agg(["mean", "std"], axis=1)
         np.testing.assert_allclose(of_seeds, rows[["mean", "standard_deviation"]].astype(float), atol=2e-6)
 
