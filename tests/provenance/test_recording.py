@@ -11,8 +11,8 @@ from kedro.io import DataCatalog, MemoryDataset
 from kedro.pipeline import Node, Pipeline
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.project.datasets import CheckpointsDataset, ImageSourceDataset, PlaceDataset
-from deephash_pipeline.project.freshness import POLICY, Provenance, nodes_to_run
+from deephash_pipeline.project.datasets import AtomicDataset, CheckpointsDataset, ImageSourceDataset, PlaceDataset
+from deephash_pipeline.project.freshness import POLICY, Provenance, graph, nodes_to_run
 from deephash_pipeline.project.runners import ParallelRunner, SequentialRunner
 from deephash_pipeline.provenance.manifest import manifest_path, read_manifest
 from deephash_pipeline.training.resuming.checkpoint import TrainingState
@@ -103,6 +103,20 @@ TRAINING = Pipeline(
         Node(measure, inputs="result", outputs="total", name="measure"),
     ]
 )
+
+
+def test_what_is_written_in_another_form_or_read_by_another_argument_is_stale(folder, monkeypatch):
+    run(folder, SequentialRunner())
+    catalog = a_catalog(folder)
+    assert nodes_to_run(PIPELINE, catalog) == []
+    catalog["total"].form = {**catalog["total"].form, "save_args": {"indent": 4}}
+    assert nodes_to_run(PIPELINE, catalog) == ["total"]
+    swapped = Node(total, inputs=["other", "result"], outputs="total", name="total")
+    others = [node for node in PIPELINE.nodes if node.name != "total"]
+    assert nodes_to_run(Pipeline([*others, swapped]), a_catalog(folder)) == ["total"]
+    digests = graph.sources
+    monkeypatch.setattr(graph, "sources", lambda code, keys: {} if AtomicDataset in code else digests(code, keys))
+    assert len(nodes_to_run(PIPELINE, a_catalog(folder))) == len(PIPELINE.nodes)
 
 
 def a_catalog_of_trainings(folder, precision):

@@ -151,6 +151,19 @@ WAYS = {
     "a change in place": "from toy.constants import CLASS\na = {}\na['x'] = CLASS\ndef node():\n    return a\n",
     "an overload": "from f import f\n@f\ndef g(): ...\n@g.register\ndef _():\n    from toy.constants import CLASS\n"
     "    return CLASS\ndef node():\n    return g()\n",
+    "what numba puts in the place of a function": "from numba import extending\nfrom toy.constants import CLASS\n"
+    "def g(): ...\n@extending.overload(g, inline='always')\ndef _g():\n    return lambda: CLASS\n"
+    "def node():\n    return g()\n",
+    "what numba puts in the place of another library's": "from numba.extending import overload\n"
+    "from toy.constants import CLASS\nimport math\n@overload(math.floor)\ndef _floor(x):\n    return lambda x: CLASS\n"
+    "def node():\n    return math.floor(1)\n",
+    "a function that numba compiles": "import numba\nfrom toy.constants import CLASS\n"
+    "@numba.extending.register_jitable\ndef g():\n    return CLASS\n@numba.cfunc('i8()')\ndef h():\n    return g()\n"
+    "def node():\n    return h.address\n",
+    "a module by its name": "from importlib import import_module\n"
+    "def node():\n    return import_module('toy.constants').CLASS\n",
+    "any name of a package that hands it on": "from toy import handing\n"
+    "def node(name):\n    return getattr(handing, name)\n",
     "a call when it is imported": "from toy.constants import CLASS\nprint(CLASS)\ndef node():\n    return 1\n",
     "all names of a module": "from toy.constants import *\ndef node():\n    return CLASS\n",
     "one name of two modules": "def node():\n    from toy.constants import CLASS as a\n    return a\n"
@@ -162,8 +175,23 @@ WAYS = {
 @pytest.mark.parametrize("way", WAYS)
 def test_whatever_way_the_code_takes_a_change_is_noticed(toy, way):
     (toy / "late.py").write_text("def __getattr__(name):\n    from toy.constants import CLASS\n    return CLASS\n")
+    (toy / "handing.py").write_text("from toy.constants import CLASS\n")
     (toy / "node.py").write_text(WAYS[way])
     assert changed(toy, "constants.py", "CLASS = 1", "CLASS = 2") == {"toy.constants"}
+
+
+@pytest.mark.parametrize("changed_file", ["page.html.j2", "style.css", "table.csv"])
+def test_the_content_of_a_file_counts_that_is_named_in_code_or_in_such_a_file(toy, changed_file):
+    (toy / "below").mkdir()
+    for name in ("page.html.j2", "style.css", "table.csv", "unnamed.csv"):
+        (toy / "below" / name).write_text("{% include 'style.css' %}\n" if ".j2" in name else "1\n")
+    (toy / "node.py").write_text("def node():\n    return ['page.html.j2', 'below/table.csv']\n")
+    before = reached()
+    (toy / "below" / "unnamed.csv").write_text("2\n")
+    assert reached() == before
+    with (toy / "below" / changed_file).open("a") as file:
+        file.write("2\n")
+    assert reached() != before
 
 
 def test_training_reaches_the_loss_that_it_names_and_ingestion_no_code_of_training():

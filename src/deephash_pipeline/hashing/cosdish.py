@@ -1,9 +1,9 @@
 """COSDISH: discrete codes from columns of the similarity matrix, a few of them drawn in each round."""
 
 import numpy as np
-from numba import njit
 from pydantic import PositiveInt
 
+from deephash_pipeline.common.machine_code import compiled
 from deephash_pipeline.hashing.anchors import DiscreteHashFunction, KernelRegression, random_signs
 from deephash_pipeline.hashing.rows import Floats, Ints
 
@@ -104,7 +104,7 @@ def solve_columns(codes: Floats, classes: Floats, drawn: Ints) -> Floats:
     return inside
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def flip_while_better(bit: Floats, quadratic: Floats, linear: Floats) -> Floats:
     """Flip single entries of b, in turn, as long as b' R b + c' b rises.
 

@@ -3,12 +3,12 @@
 from typing import Annotated, Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 from pydantic import Field, NonNegativeInt, PositiveInt
 from scipy.linalg import eigh
 
 from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.machine_code import compiled
 from deephash_pipeline.hashing.anchors import RIDGE, KernelHashFunction, draw_anchors, signs
 from deephash_pipeline.hashing.rows import Floats, Ints
 from deephash_pipeline.hashing.similarity import LabelSets
@@ -220,7 +220,7 @@ def refine(start: Floats, kernels: Floats, similarity: Similarity, iterations: i
     return point[:anchors]
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def weighted_sum(weights: Floats, rows: Floats) -> Floats:
     """The product weights @ rows, shape (columns,), for weights (n,) and rows (n, columns).
 

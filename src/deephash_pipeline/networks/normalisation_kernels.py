@@ -5,10 +5,11 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from deephash_pipeline.common.machine_code import compiled
 from deephash_pipeline.networks.kernels import narrowed, widened
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(error_model="numpy")
 def normalise(responses: Any, normalised: Any, inverse_roots: Any, window: Any) -> None:
     """Divide by s^(3/4), s = 1 + weight times the sum of squares of a window within the channel.
 
@@ -39,7 +40,7 @@ def normalise(responses: Any, normalised: Any, inverse_roots: Any, window: Any) 
                 normalised[image, row, i] = narrowed(one / np.sqrt(root) * root * root * x, normalised[image, row, i])
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(error_model="numpy")
 def differentiate(responses: Any, inverse_roots: Any, gradient: Any, result: Any, window: Any) -> None:
     """Write the gradient by the responses of `normalise`; the window's weight is -2 beta times what it was there."""
     batch, height, width, channels = responses.shape

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from deephash_pipeline.common.machine_code import compiled
 from deephash_pipeline.networks.kernels import narrowed, widened
 
 
@@ -17,7 +18,7 @@ def _wins(value: Any, best: Any) -> Any:
     return (value > best) | np.isnan(value)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(error_model="numpy")
 def take_maxima(windows: Any, pooled: Any, places: Any) -> None:
     """Find the first maximum of each window, or its last NaN, as PyTorch does."""
     rows, side, columns, _, channels = windows.shape
@@ -39,7 +40,7 @@ def take_maxima(windows: Any, pooled: Any, places: Any) -> None:
             places[row, i] = place[i]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(error_model="numpy")
 def put_at_maxima(gradient: Any, places: Any, windows: Any) -> None:
     """Write the gradient where the maximum came from, and zero elsewhere."""
     rows, side, columns, _, channels = windows.shape
@@ -59,7 +60,7 @@ def put_at_maxima(gradient: Any, places: Any, windows: Any) -> None:
                         windows[row, down, column, right, channel] = narrowed(here[column * channels + channel], like)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(error_model="numpy")
 def take_overlapping_maxima(responses: Any, pooled: Any, places: Any) -> None:
     """Find the first maximum, or the last NaN, of overlapping windows.
 
@@ -110,7 +111,7 @@ def _if_at(place: int, gradient: Any, places: Any, i: int) -> Any:
     return gradient[i] if places[i] == place else np.float32(0)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(error_model="numpy")
 def put_at_overlapping_maxima(gradient: Any, places: Any, result: Any) -> None:
     """Add up the gradients of the windows whose maximum came from a pixel, window by window as PyTorch does.
 
@@ -162,7 +163,7 @@ def _write_row(even: Any, odd: Any, pixels: Any) -> None:
             pixels[2 * column + 1, channel] = narrowed(odd[column * channels + channel], pixels[2 * column, channel])
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(error_model="numpy")
 def spread_means(gradient: Any, result: Any) -> None:
     """Give each pixel its shares of the gradients by the means of the windows that it lies in.
 

@@ -1,9 +1,11 @@
 """Which code a function reaches, and digests of it: what changes if the code of a result has changed.
 
 Definitions are followed from name to name within the package: those that a function names, those that these name, and
-so on, through whatever ``__init__`` hands a name on. Of a table of names (`common.registry.Registry`) the entries count
-that the parameters name. What has no effect does not count: comments, docstrings, how lines are broken,
-annotations, what is only shown (`code_text.SHOWN`), and modules that only record (`WITHOUT_EFFECT`).
+so on, through whatever ``__init__`` hands a name on, and what numba's ``overload`` puts in the place of a function. Of
+files that are no code, such as templates, the content counts where their names stand. Of a table of names
+(`common.registry.Registry`) the entries count that the parameters name. What has no effect does not count: comments,
+docstrings, how lines are broken, annotations, what is only shown (`code_text.SHOWN`), and modules that only record
+(`WITHOUT_EFFECT`).
 """
 
 import ast
@@ -16,9 +18,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from deephash_pipeline.provenance.code_text import is_table, text_of
-from deephash_pipeline.provenance.digests import text_digest
+from deephash_pipeline.provenance.data_files import named_files
+from deephash_pipeline.provenance.digests import content_digest, text_digest
 
-WITHOUT_EFFECT = ("common.errors", "common.progress", "common.registry", "provenance")
+WITHOUT_EFFECT = (
+    "common.errors",
+    "common.machine_code",
+    "common.progress",
+    "common.registry",
+    "project.datasets.atomic_file",
+    "provenance",
+)
 """Modules below the package that can change no result."""
 
 Place = tuple[str, str | None]
@@ -53,10 +63,11 @@ def sources(functions: Collection[Callable[..., Any]], keys: Collection[str] = (
 
 
 class _Module(NamedTuple):
-    """The statements of a module that make each name, and what it imports: name -> modules, name in each."""
+    """The statements of a module that make each name, what it imports: name -> modules, name in each; its folder."""
 
     statements: dict[str, list[ast.stmt]]
     imports: dict[str, list[Place]]
+    folder: Path
 
 
 def _place_of(function: Callable[..., Any]) -> Place:
@@ -93,14 +104,16 @@ def _counts(module: str) -> bool:
 @functools.cache
 def _definition(module: str, name: str | None) -> tuple[str, frozenset[Place]]:
     """Give the text of the code that makes a name, and the names that it uses."""
-    statements = _read(module).statements
+    statements, imports, _ = _read(module)
     if name is None:
-        return "", frozenset((module, each) for each in statements)
+        handed_on = (_imported(module, each, []) for each in imports)
+        return "", frozenset((module, each) for each in statements).union(*handed_on)
     text, names = [], set[Place]()
     # What stands in a module without making a name acts on whatever is used of it.
     for statement in [*statements.get(name, ()), *statements.get("", ())]:
         text.append(text_of(statement))
         names |= set(_names(statement, module))
+        text += (f"{file.name}: {content_digest(file)}" for file in named_files(statement, _read(module).folder))
     return "\n".join(text), frozenset(names)
 
 
@@ -140,7 +153,7 @@ def _read(module: str) -> _Module:
         if not _is_empty(statement):
             for name in _made_by(statement, set(statements)) or [""]:
                 statements.setdefault(name, []).append(statement)
-    return _Module(statements, dict(imports))
+    return _Module(statements, dict(imports), path.parent)
 
 
 def _all_names(module: str, importer: str) -> set[str]:
@@ -159,10 +172,13 @@ def _is_empty(statement: ast.stmt) -> bool:
 
 
 def _made_by(statement: ast.stmt, known: Collection[str]) -> list[str]:
-    """Name what a statement of a module makes or changes: ``sizes[0] = 1`` changes sizes, ``@f.register`` f."""
+    """Name what a statement of a module makes or changes.
+
+    ``sizes[0] = 1`` changes sizes; ``@f.register``, and numba's ``@overload(f)``, change f. What changes a name of
+    another module is given as "".
+    """
     if isinstance(statement, Function | ast.ClassDef):
-        decorators = (_chain(getattr(each, "func", each)) for each in statement.decorator_list)
-        return [statement.name, *(chain[0] for chain in decorators if len(chain) > 1 and chain[0] in known)]
+        return [statement.name, *_changed_by(statement.decorator_list, known)]
     made = []
     for node in ast.walk(statement):
         if isinstance(node, Function | ast.ClassDef):
@@ -172,10 +188,23 @@ def _made_by(statement: ast.stmt, known: Collection[str]) -> list[str]:
     return made
 
 
+def _changed_by(decorators: list[ast.expr], known: Collection[str]) -> Iterator[str]:
+    for decorator in decorators:
+        chain = _chain(getattr(decorator, "func", decorator))
+        if len(chain) > 1 and chain[0] in known:
+            yield chain[0]
+        for given in filter(None, map(_chain, getattr(decorator, "args", ()))):
+            yield given[0] if given[0] in known else ""
+
+
 def _names(node: ast.AST, module: str) -> Iterator[Place]:
     """Yield what a piece of code names, in annotations too: they say what a function is given."""
     if chain := _chain(node):
         yield from _resolve(module, chain)
+        return
+    if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith(_root_name(module)):
+        # The name of a module, for `import_module`.
+        yield from _found_in(node.value, [])
         return
     if isinstance(node, ast.ImportFrom):
         # A name that is imported here and made there, under a condition, is found as what is made.
@@ -216,6 +245,10 @@ def _resolve(module: str, chain: list[str]) -> set[Place]:
 def _imported(module: str, head: str, rest: list[str]) -> set[Place]:
     origins = [place for place in _read(module).imports.get(head, ()) if _are_one(place[0], module)]
     return set().union(*(_found_in(origin, rest if name is None else [name, *rest]) for origin, name in origins))
+
+
+def _root_name(module: str) -> str:
+    return f"{module.partition('.')[0]}."
 
 
 def _are_one(module: str, other: str) -> bool:

@@ -3,10 +3,10 @@
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 from sklearn.tree import DecisionTreeClassifier
 
+from deephash_pipeline.common.machine_code import compiled
 from deephash_pipeline.hashing.rows import Floats, Ints
 
 KEPT_WEIGHT = 0.99
@@ -128,7 +128,7 @@ def lay_out(tree: DecisionTreeClassifier, vote: float, feature: NDArray[np.int32
     place(0, 0)
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def add_votes(z: NDArray[np.float32], feature: NDArray[np.int32], value: Floats) -> Floats:
     """Sum of the votes of each of some ensembles.
 

@@ -9,8 +9,9 @@ that s sets apart, and giving row i the other value adds s_i times the sum of co
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from deephash_pipeline.common.machine_code import compiled
 
 # A row whose kernel value is smaller keeps its bit, since only a weight out of all proportion could change it.
 SMALLEST_KERNEL_VALUE = 1e-6
@@ -40,7 +41,7 @@ class Pairs(NamedTuple):
 # Loops, not expressions of whole arrays: the compiler takes several times as long over those.
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def project_rows(kernel: Any, anchors: Any, weights: Any) -> Any:
     """Project the rows of a kernel (rows, rows) on one bit, whose anchors and weights are (anchors,); (rows,)."""
     projection = np.zeros(len(kernel))
@@ -50,7 +51,7 @@ def project_rows(kernel: Any, anchors: Any, weights: Any) -> Any:
     return projection
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _signs_of(projection: Any) -> Any:
     signs = np.empty(len(projection))
     for row in range(len(projection)):
@@ -58,7 +59,7 @@ def _signs_of(projection: Any) -> Any:
     return signs
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def couple(signs: Any, pairs: Any) -> Any:
     """Compute each entry's coupling for a bit of values `signs` (rows,) that counts in `pairs.excess`; (entries,)."""
     coupling = np.empty(len(pairs.excess))
@@ -68,7 +69,7 @@ def couple(signs: Any, pairs: Any) -> Any:
     return coupling
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def cost(signs: Any, pairs: Any, coupling: Any) -> float:
     """Sum the coupling over the pairs that a bit of values `signs` (rows,) sets apart."""
     twice = 0.0
@@ -78,7 +79,7 @@ def cost(signs: Any, pairs: Any, coupling: Any) -> float:
     return float(twice / 2)
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def best_weight(kernel_values: Any, projection: Any, weight: float, pairs: Any, coupling: Any) -> Any:
     """Find the value of one anchor's weight at which the bit costs least.
 
@@ -124,7 +125,7 @@ def best_weight(kernel_values: Any, projection: Any, weight: float, pairs: Any, 
     return best
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def sweep(kernel: Any, anchors: Any, weights: Any, positions: Any, pairs: Any) -> None:
     """Set one weight of each bit to its best value, one bit after the other; the objective does not rise.
 

@@ -6,8 +6,9 @@ The matrices of a batch are too small for threads to gain by sharing them; so th
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from deephash_pipeline.common.machine_code import compiled
 
 # Sums may be regrouped into vectors and multiplications joined with additions; infinities and NaN stay what they are.
 FAST_SUMS = {"reassoc", "contract", "nsz"}
@@ -70,7 +71,7 @@ class Weights(NamedTuple):
 # Loops, not expressions of whole arrays: the compiler takes several times as long over those.
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def infer(projections: Any, losses: Any, codes: Any) -> float:
     """Find the codes g, h of largest losses[number of bits in which they differ] + g . a + h . b, exactly.
 
@@ -114,7 +115,7 @@ def infer(projections: Any, losses: Any, codes: Any) -> float:
     return float(best + agreeing)
 
 
-@njit(cache=True, nogil=True, fastmath=FAST_SUMS, error_model="numpy")
+@compiled(fastmath=FAST_SUMS, error_model="numpy")
 def _project(x: Any, weights: Any, projections: Any) -> None:
     first, second = projections[0], projections[1]
     for bit in range(len(first)):
@@ -134,7 +135,7 @@ def _project(x: Any, weights: Any, projections: Any) -> None:
             second[bit] += x[1, feature] * weights[feature, bit]
 
 
-@njit(cache=True, nogil=True, fastmath=FAST_SUMS, error_model="numpy")
+@compiled(fastmath=FAST_SUMS, error_model="numpy")
 def _move(weights: Any, step: Any, x: Any, slopes: Any, pull: Any) -> None:
     """Move the weights by x (pairs, 2, D + 1), slopes (pairs, 2, code_length) and the pull on each bit's mean."""
     pairs = np.float32(len(x))
@@ -156,7 +157,7 @@ def _move(weights: Any, step: Any, x: Any, slopes: Any, pull: Any) -> None:
             values[feature, bit] += velocity[feature, bit]
 
 
-@njit(cache=True, nogil=True, fastmath=FAST_SUMS, error_model="numpy")
+@compiled(fastmath=FAST_SUMS, error_model="numpy")
 def _add_products(x: Any, slopes: Any, rate: Any, velocity: Any) -> None:
     """Add x (rows, D + 1), transposed, times rate times slopes (rows, code_length), by four rows as in `_project`.
 
@@ -190,7 +191,7 @@ def _add_products(x: Any, slopes: Any, rate: Any, velocity: Any) -> None:
                 of_feature[bit] += x[row, feature] * slopes[row, bit]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(error_model="numpy")
 def descend(features: Any, rows: Any, losses: Any, step: Any, weights: Any) -> tuple[float, float]:
     """Go through the batches of a stage.
 

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 import numba
 import numpy as np
-from numba import njit
 from numba.extending import overload
 
+from deephash_pipeline.common.machine_code import compiled
 from deephash_pipeline.retrieval.kernels.compiled import popcount
 
 # Rows whose pair factors are kept at a time, so that with a block of columns they stay near the core.
@@ -93,7 +93,7 @@ def _surrogate_float64(y: Any) -> Any:
     return inverse - share, share * inverse
 
 
-@njit(cache=True, nogil=True, fastmath=FAST_SUMS, error_model="numpy")
+@compiled(fastmath=FAST_SUMS, error_model="numpy")
 def _fill_pair_factors(
     batch: Any, rows: tuple[int, int], columns: tuple[int, int], differing: Any, without_bit: Any, with_bit: Any
 ) -> tuple[float, float]:
@@ -127,7 +127,7 @@ def _fill_pair_factors(
     return total, signed_total
 
 
-@njit(cache=True, nogil=True, fastmath=FAST_SUMS, error_model="numpy")
+@compiled(fastmath=FAST_SUMS, error_model="numpy")
 def _meet(batch: Any, block: int, first: int, second: int) -> tuple[float, float, float]:
     """Add all pairs row < column of two blocks, first <= second, to the gradient of both; return sums over them."""
     columns = (second * block, min((second + 1) * block, batch.u.shape[1]))
@@ -168,7 +168,7 @@ def _meet(batch: Any, block: int, first: int, second: int) -> tuple[float, float
     return exponential, signed_product, surrogate
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _opponents(players: int, game_round: int, table: int) -> tuple[int, int]:
     """Who meets at a table: one stays, the others move round in a circle. In the last round each meets itself."""
     if game_round == players - 1:
@@ -178,7 +178,7 @@ def _opponents(players: int, game_round: int, table: int) -> tuple[int, int]:
     return min(one, other), max(one, other)
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def play(batch: Any, block: int, totals: Any, game_round: int, first_table: int, last_table: int) -> None:
     """Play a round of the tournament of blocks at some of its tables.
 

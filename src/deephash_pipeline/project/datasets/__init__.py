@@ -3,6 +3,7 @@
 What ``kedro_datasets`` has a class for is an `AtomicDataset` around it; the others are for what it lacks.
 """
 
+from deephash_pipeline.project.datasets.any_class import AtomicDataset
 from deephash_pipeline.project.datasets.arrays import (
     CodesDataset,
     EncoderDataset,
@@ -10,7 +11,6 @@ from deephash_pipeline.project.datasets.arrays import (
     NumpyDataset,
     TensorsDataset,
 )
-from deephash_pipeline.project.datasets.atomic_file import AtomicDataset
 from deephash_pipeline.project.datasets.indexes import IndexDataset
 from deephash_pipeline.project.datasets.read_only import (
     CheckpointsDataset,

@@ -3,14 +3,13 @@
 import os
 import tempfile
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
 from kedro.io import AbstractDataset, DatasetError
-from kedro.io.core import parse_dataset_definition
 
 from deephash_pipeline.common.stores import exists, is_remote, reached, read_bytes, replacing, write_whole
 from deephash_pipeline.provenance import Origin
@@ -97,7 +96,10 @@ class AtomicFileDataset(AbstractDataset[Content, Content], Generic[Content]):
     Attributes:
         filepath: where the file lies, unless it is in an object store.
         remote: its address in an object store; None on a disk.
+        form: what the catalog says of how the file is written and read.
     """
+
+    form: Mapping[str, Any] = MappingProxyType({})
 
     def __init__(self, filepath: str, metadata: dict[str, Any] | None = None) -> None:
         # By the second name Kedro-Viz looks for the size of the file.
@@ -186,54 +188,3 @@ class AtomicFileDataset(AbstractDataset[Content, Content], Generic[Content]):
 
     def _describe(self) -> dict[str, Any]:
         return {"filepath": self.remote or str(self.filepath)}
-
-
-class AtomicDataset(AtomicFileDataset[Any]):
-    """Reads and writes with any class of ``kedro_datasets`` that keeps its data in one file, atomically.
-
-    Kedro-Viz shows the preview of that class, if it has one.
-
-    Args:
-        filepath: where the file lies, relative to the project.
-        dataset: entry of that class as in a catalog, without ``filepath``.
-        metadata: metadata for Kedro-Viz (``layer``, ``preview_args``).
-
-    Raises:
-        DatasetError: there is no such class, or it does not take these arguments.
-
-    Example:
-        >>> import pandas as pd, tempfile
-        >>> folder = tempfile.TemporaryDirectory()
-        >>> table = AtomicDataset(f"{folder.name}/table.csv", dataset={"type": "pandas.CSVDataset"})
-        >>> table.save(pd.DataFrame({"method": ["itq"], "12": [0.5]}))
-        >>> table.load().to_dict("records")
-        [{'method': 'itq', '12': 0.5}]
-    """
-
-    def __init__(self, filepath: str, dataset: dict[str, Any], metadata: dict[str, Any] | None = None) -> None:
-        super().__init__(filepath, metadata)
-        self._dataset = dataset
-        delegate = self._delegate(self.filepath)
-        if hasattr(delegate, "preview"):
-            # Bound to the delegate, because Kedro-Viz chooses how to draw by the annotation of this very method.
-            self.preview = delegate.preview
-
-    def _read(self, path: Path) -> Any:
-        return self._delegate(path).load()
-
-    def _write(self, path: Path, content: Any) -> None:
-        self._delegate(path).save(content)
-
-    def _delegate(self, path: Path) -> Any:
-        found = {**self._dataset, "type": _class_named(self._dataset["type"]), "filepath": str(path)}
-        return AbstractDataset.from_config(path.name, found)
-
-    def _describe(self) -> dict[str, Any]:
-        return {**super()._describe(), "dataset": self._dataset["type"]}
-
-
-@cache
-def _class_named(name: str | type) -> type:
-    """Find the class that a catalog names; Kedro tries three modules for it, which takes milliseconds."""
-    found: type = parse_dataset_definition({"type": name})[0]
-    return found

@@ -1,19 +1,18 @@
 """Nodes and catalog of Kedro as what makes artefacts: which are what this code, these parameters and inputs make.
 
-Each artefact has a recipe: a digest of the parameters and the code of its node and of the recipes of its inputs, up to
-the raw images. It is fresh if the recipe in its manifest is the one that the graph comes to now.
+Each artefact has a recipe: a digest of the parameters and the code of its node, of how its files are read and written,
+and of the recipes of its inputs, up to the raw images. It is fresh if the recipe in its manifest is the one that the
+graph comes to now.
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, cast
 
-from kedro.framework.project import pipelines
 from kedro.io import CatalogProtocol
-from kedro.pipeline import Pipeline
 from kedro.pipeline.node import Node
 from kedro.validation.type_extractor import TypeExtractor
 from pydantic import BaseModel, TypeAdapter, ValidationError
@@ -67,7 +66,7 @@ class ProjectGraph:
         self.nodes = list(dict.fromkeys(nodes))
         self.catalog = catalog
         self._makers = {output: node for node in reversed(self.nodes) for output in node.outputs}
-        self.state, self.code = cache(self._state), cache(self._code)
+        self.state, self.code, self._form = cache(self._state), cache(self._code), cache(self._find_form)
         self._dataset, self._parameter = cache(self._find_dataset), cache(self._read_parameter)
         self._parameters, self._expected = cache(self._read_parameters), cache(self._expect)
 
@@ -170,7 +169,9 @@ class ProjectGraph:
         return self._recipe_with(node, recipes), {**parameters, **self._parameters(node)}
 
     def _recipe_with(self, node: Node, recipes: Mapping[str, str]) -> str:
-        return text_digest(json.dumps([self._parameters(node), self.code(node), recipes], sort_keys=True))
+        # Which argument is what is said by the order of the inputs.
+        made_by = [self._parameters(node), self.code(node), self._form(node), node.inputs, node.outputs, recipes]
+        return text_digest(json.dumps(made_by, sort_keys=True))
 
     def _known(
         self, name: str, reader: Node, content: Callable[[str], str | None]
@@ -216,9 +217,18 @@ class ProjectGraph:
         functions = set(getattr(node.func, "functions", [node.func]))
         read = map(self._dataset, self.stored(node.inputs))
         functions |= {type(dataset.source) for dataset in read if isinstance(dataset, ImageSourceDataset)}
-        # By these names parameters choose among others.
-        keys = {value for value in self._parameters(node).values() if isinstance(value, str)}
-        return text_digest(json.dumps(sources(functions, keys)))
+        return text_digest(json.dumps(sources(functions, self._keys(node))))
+
+    def _find_form(self, node: Node) -> str:
+        """Digest how a node's files are read and written: code of the datasets, and what the catalog says of it."""
+        datasets = map(self._dataset, self.stored([*node.inputs, *node.outputs]))
+        files = [dataset for dataset in datasets if isinstance(dataset, AtomicFileDataset)]
+        said = {json.dumps(dataset.form, sort_keys=True, default=str) for dataset in files}
+        return text_digest(json.dumps([sources(set(map(type, files)), self._keys(node)), sorted(said)]))
+
+    def _keys(self, node: Node) -> set[str]:
+        """Name what parameters choose among others."""
+        return {value for value in self._parameters(node).values() if isinstance(value, str)}
 
     def _read_parameters(self, node: Node) -> dict[str, Any]:
         """Flatten the parameters that a node receives; of a group with a block for each method, its own block."""
@@ -248,47 +258,3 @@ class ProjectGraph:
     def _models(self) -> dict[str, Any]:
         """Parameter -> the model that functions of nodes expect of it."""
         return TypeExtractor({"graph": cast(Any, self)}).extract_types_from_pipelines()
-
-
-def nodes_to_run(pipeline: Pipeline, catalog: Catalog, stale_allowed: bool = False) -> list[str]:
-    """Name the nodes whose outputs are missing, damaged, or not what the nodes would make now.
-
-    Args:
-        pipeline: one that makes all it needs, such as ``full``.
-        catalog: catalog with the parameters of this run.
-        stale_allowed: whether what is stale or without a manifest stays as it is.
-
-    Returns:
-        Names of nodes, in the order of the graph; empty if everything is up to date.
-    """
-    return [node.name for node in waiting_nodes(ProjectGraph(pipeline.nodes, catalog), stale_allowed)]
-
-
-def waiting_nodes(graph: ProjectGraph, stale_allowed: bool = False) -> Iterator[Node]:
-    """Yield the nodes with stored outputs that are not up to date, see `nodes_to_run`."""
-    accepted = (Kind.FRESH, Kind.STALE, Kind.UNRECORDED) if stale_allowed else (Kind.FRESH,)
-    for node in graph.nodes:
-        if any(graph.state(output).kind not in accepted for output in graph.stored(node.outputs)):
-            yield node
-
-
-def states(pipeline: Pipeline, catalog: Catalog) -> dict[str, State]:
-    """Say of every stored output of a pipeline what it is like, in the order of the graph."""
-    graph = ProjectGraph(with_those_before(pipeline, catalog), catalog)
-    return {name: graph.state(name) for node in pipeline.nodes for name in graph.stored(node.outputs)}
-
-
-def with_those_before(pipeline: Pipeline, catalog: Catalog) -> list[Node]:
-    """Give the nodes of a pipeline, and those of others as far as something that is read is made there.
-
-    Most runs need ``full`` at most, and that is made in a tenth of the time that all pipelines take.
-    """
-    nodes = list(pipeline.nodes)
-    for name in sorted(pipelines, key=lambda name: name != "full"):
-        made = {output for node in nodes for output in node.outputs}
-        read = {dataset for node in nodes for dataset in node.inputs if not is_parameter(dataset)}
-        found = map(catalog.get, read - made)
-        if not any(it.names() if isinstance(it, FilesDataset) else isinstance(it, AtomicFileDataset) for it in found):
-            break
-        nodes += pipelines[name].nodes
-    return nodes

@@ -24,7 +24,8 @@ from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.progress import duration
 from deephash_pipeline.common.working_place import CODE, FORCED, WorkingPlace
 from deephash_pipeline.project.datasets.atomic_file import AtomicFileDataset
-from deephash_pipeline.project.freshness.graph import Catalog, ProjectGraph, nodes_to_run, with_those_before
+from deephash_pipeline.project.freshness.graph import Catalog, ProjectGraph
+from deephash_pipeline.project.freshness.waiting import nodes_to_run, with_those_before
 from deephash_pipeline.project.parameters import flatten
 from deephash_pipeline.provenance import code_version
 from deephash_pipeline.provenance.lock import RunLock, sweep

@@ -1,13 +1,14 @@
 """The expected average precision by hits of the group that the k-th place cuts."""
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from deephash_pipeline.common.machine_code import compiled
 
 NEGLIGIBLE = 1e-20
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _average_with(x: int, places: int, before: int, hits: int, sum_before: float, reciprocals: float) -> float:
     """Average precision if x relevant items fall into so many places after `before` items, of which `hits` are."""
     if hits + x == 0:
@@ -17,7 +18,7 @@ def _average_with(x: int, places: int, before: int, hits: int, sum_before: float
     return (sum_before + x / places * if_relevant) / (hits + x)
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def expect(
     size: NDArray[np.int64],
     relevant: NDArray[np.int64],

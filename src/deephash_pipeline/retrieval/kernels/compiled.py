@@ -9,20 +9,19 @@ import numba
 from numba import types
 from numba.extending import intrinsic
 
-TASKS_PER_THREAD = 4
+from deephash_pipeline.common.machine_code import compiled
 
-# numba's annotations lack the last two options.
-_compiled: Any = numba.njit
+TASKS_PER_THREAD = 4
 
 
 def kernel(function: Any) -> Any:
     """Compile what Python calls."""
-    return _compiled(cache=True, nogil=True, no_cfunc_wrapper=True)(function)
+    return compiled(no_cfunc_wrapper=True)(function)
 
 
 def inner(function: Any) -> Any:
     """Compile what only kernels call: without entrances that nobody uses, it takes a third of the time."""
-    return _compiled(cache=True, nogil=True, no_cfunc_wrapper=True, no_cpython_wrapper=True)(function)
+    return compiled(no_cfunc_wrapper=True, no_cpython_wrapper=True)(function)
 
 
 def threads_to_use() -> int:

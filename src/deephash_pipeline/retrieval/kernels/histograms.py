@@ -16,13 +16,11 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from deephash_pipeline.common.machine_code import compiled
 from deephash_pipeline.retrieval.kernels.compiled import in_threads, popcount
 
-# All that the compiled functions are made of stands in this file, because numba takes one from its cache as long as
-# its own file is unchanged; so whoever changes this one touches `sharing` too.
 WORD_ITEMS = 64
 # A block's table takes 2 KiB per word at 48 bits: with 128 words it stays in the second-level cache.
 BLOCK_WORDS = 128
@@ -64,19 +62,19 @@ def difference_tables(words: NDArray[np.uint64], code_length: int) -> NDArray[np
     return tables
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def full_add(a: Any, b: Any, c: Any) -> Any:
     """Add three binary digits of 64 items: digit and carry."""
     return a ^ b ^ c, (a & b) | (c & (a | b))
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _fill_tables(words: Any, first_block: int, stop_block: int, tables: Any) -> None:
     for block in range(first_block, stop_block):
         _fill_table(words, block * BLOCK_ITEMS, tables[block])
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _fill_table(words: Any, first_item: int, table: Any) -> None:
     """Fill the table (triples, 8, 2, BLOCK_WORDS) of one block from codes (words, items)."""
     items, bits = words.shape[1], WORD_ITEMS * words.shape[0]
@@ -104,7 +102,7 @@ def _fill_table(words: Any, first_item: int, table: Any) -> None:
                 )
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def working_memory(tables: Any) -> Any:
     """Make rows of zeros that lie in the cache where the tables do not.
 
@@ -116,7 +114,7 @@ def working_memory(tables: Any) -> Any:
     return memory[first : first + ROWS * BLOCK_WORDS]
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def sum_differences(table: Any, entries: Any, planes: Any) -> None:
     """Add up tabulated numbers: row `i` of planes becomes binary digit `i` of the distances of a block.
 
@@ -166,7 +164,7 @@ def sum_differences(table: Any, entries: Any, planes: Any) -> None:
             digit += 1
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def mark(start: int, stop: int, planes: Any) -> Any:
     """Write into row MARKED the items start..stop of the block.
 
@@ -184,7 +182,7 @@ def mark(start: int, stop: int, planes: Any) -> Any:
     return np.uint64(first), np.uint64(stop_word)
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def count_marked(planes: Any, first: Any, stop_word: Any, code_length: int, counts: Any) -> None:
     """Add to counts[s] the number of marked items at the distance s, s = 0..K."""
     for s in range(0, code_length + 1, 8):
@@ -230,7 +228,7 @@ def count_marked(planes: Any, first: Any, stop_word: Any, code_length: int, coun
         counts[s + 7] += n7
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _bits_of_triple(code: Any, first_bit: int) -> int:
     value = 0
     for place in range(3):
@@ -240,7 +238,7 @@ def _bits_of_triple(code: Any, first_bit: int) -> int:
     return value
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def entries_of(query_words: Any, first_query: int, stop_query: int, triples: int) -> Any:
     """Where in the table of a block the numbers for the bits of each query stand: uint64 (queries, triples)."""
     entries = np.empty((stop_query - first_query, triples), dtype=np.uint64)
@@ -251,7 +249,7 @@ def entries_of(query_words: Any, first_query: int, stop_query: int, triples: int
     return entries
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def count_items(
     first_query: int,
     stop_query: int,

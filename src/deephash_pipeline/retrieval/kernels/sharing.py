@@ -8,9 +8,9 @@ that carry it, the bitmaps of a query's labels are added up by half adders, and 
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from deephash_pipeline.common.machine_code import compiled
 from deephash_pipeline.retrieval.kernels.histograms import (
     ALL,
     BLOCK_ITEMS,
@@ -25,7 +25,7 @@ from deephash_pipeline.retrieval.kernels.histograms import (
 )
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _add_labels(label_maps: Any, labels: Any, first_word: int, shared: Any) -> None:
     """Count, for every item of a block, the labels it shares: row i of shared becomes binary digit i of the counts.
 
@@ -48,7 +48,7 @@ def _add_labels(label_maps: Any, labels: Any, first_word: int, shared: Any) -> N
                 row[word], carries[word] = row[word] ^ carries[word], row[word] & carries[word]
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _mark_sharing(grade: int, shared: Any, planes: Any) -> bool:
     """Write into row MARKED the items that share so many labels, at least one; return whether there are any."""
     marked = planes[MARKED * BLOCK_WORDS : (MARKED + 1) * BLOCK_WORDS]
@@ -64,7 +64,7 @@ def _mark_sharing(grade: int, shared: Any, planes: Any) -> bool:
     return bool(found != NONE)
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def count_sharing(
     first_query: int,
     stop_query: int,

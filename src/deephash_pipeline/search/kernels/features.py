@@ -5,10 +5,12 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 from numpy.typing import NDArray
+
+from deephash_pipeline.common.machine_code import compiled
 
 LINE = 64
 AHEAD = 2
@@ -44,7 +46,7 @@ widened: Any = intrinsic(_widened)
 fetch: Any = intrinsic(_fetch)
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+@compiled(fastmath={"reassoc", "contract", "nsz"})
 def squared_distances(
     first: int,
     stop: int,

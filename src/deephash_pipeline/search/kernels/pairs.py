@@ -8,9 +8,9 @@ agrees. Without a part (t = 0) all rows are one run.
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from deephash_pipeline.common.machine_code import compiled
 from deephash_pipeline.retrieval.kernels.compiled import popcount
 
 # Rows of a run that are compared together, with so many others at a time, of which each asks 64 whether one is near.
@@ -27,7 +27,7 @@ _LOW = np.uint64(0xFFFF_FFFF)
 _NONE = np.uint64(0)
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def hash_rows(codes: NDArray[np.uint64], mask: NDArray[np.uint64], bits: int, hashes: NDArray[np.uint32]) -> None:
     """Hash the bits of codes under a mask: equal ones get equal numbers.
 
@@ -46,7 +46,7 @@ def hash_rows(codes: NDArray[np.uint64], mask: NDArray[np.uint64], bits: int, ha
         hashes[row] = (mixed * _FACTOR) >> kept
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def fill_table(
     codes: NDArray[np.uint64],
     hashes: NDArray[np.uint32],
@@ -94,7 +94,7 @@ def fill_table(
                 starts_of_codes[to, word] = codes[first + place, word]
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _sort_slice(entries: Any, bits: int, order: Any, spare: Any) -> None:
     """Sort a slice: order[:len(entries)] becomes hash << 32 | place in the slice, ascending."""
     count = len(entries)
@@ -120,7 +120,7 @@ def _sort_slice(entries: Any, bits: int, order: Any, spare: Any) -> None:
         order[:count] = spare[:count]
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _ask_block(chunk: Any, at: Any, code: Any, prefix: int, distances: Any) -> Any:
     """Distances of 64 codes of a chunk in their first words, and the least of them."""
     row, bits = chunk[0], code[0]
@@ -136,7 +136,7 @@ def _ask_block(chunk: Any, at: Any, code: Any, prefix: int, distances: Any) -> A
     return least
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _mark_near(distances: Any, farthest: Any) -> Any:
     """Bit i is set where distances[i] counts."""
     marked = _NONE
@@ -145,7 +145,7 @@ def _mark_near(distances: Any, farthest: Any) -> Any:
     return marked
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _counts_here(codes: Any, one: int, other: int, masks: Any, chosen: Any) -> bool:
     """Whether the chosen parts are the lowest in which two codes agree."""
     met = 0
@@ -161,7 +161,7 @@ def _counts_here(codes: Any, one: int, other: int, masks: Any, chosen: Any) -> b
     return True
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def pairs_in_table(
     codes: NDArray[np.uint64],
     masks: NDArray[np.uint64],
