@@ -25,6 +25,8 @@ NAMES = [
     ("--pipelines=reporting --tags=evaluation", "no nodes", "tags=evaluation"),
     ("--pipelines=full --namespaces=lsh.b32 --tags=fine_tuning", "no nodes", "namespaces=baseline_hashing.lsh.b32"),
     ("--only-missing-outputs", "would leave what is stale", "leave it out"),
+    ("--load-versions=itq.b48.codes:2026-01-01T00.00.00.000Z", "a version of `itq.b48.codes`", "leave it out"),
+    ("--pipeline=full --pipelines=evaluation", "--pipeline and --pipelines are one option", "in --pipelines"),
     ("--runner=Foo", "unknown runner `Foo`", "SequentialRunner"),
     ("--pipelines=evaluation,foo", "unknown pipeline `foo`", "full_at_32_bits"),
     ("--pipeline=foo", "unknown pipeline `foo`", "full_at_32_bits"),

@@ -216,6 +216,7 @@ def test_a_run_that_leaves_out_what_is_there_tells_readers_of_what_is_stale_all_
     changed = Overridden(catalog, "experiment.seed", 7)
     monkeypatch.setattr(POLICY, "stale_allowed", True)
     monkeypatch.setattr(POLICY, "skipping", True)
+    monkeypatch.setattr(POLICY, "whole", True)
     begin(pipelines["full"], changed)
     assert begin(pipelines["full"], changed)._banner == ""
     (project / "data/08_reporting/digits/report.html").unlink()

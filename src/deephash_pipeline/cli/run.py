@@ -1,4 +1,4 @@
-"""``deephash-pipeline run``: Kedro's, with more options; it skips what is up to date."""
+"""``deephash-pipeline run``: Kedro's, with more options; of what is selected it skips what is up to date."""
 
 import copy
 import logging
@@ -18,8 +18,9 @@ from deephash_pipeline.cli.refusals import enter_project, of_option
 from deephash_pipeline.common.cell import FIELD, FIELD_AT_A_GLANCE, FULL_AT_A_GLANCE, LONG_CODES
 from deephash_pipeline.common.errors import InputError, blamed_on
 from deephash_pipeline.pipelines.grid import INDEXED
+from deephash_pipeline.project.checks import refuse_versions
 from deephash_pipeline.project.environments import refuse_other_numbers
-from deephash_pipeline.project.freshness import POLICY, ProjectGraph, waiting_nodes
+from deephash_pipeline.project.freshness import POLICY, ProjectGraph, nodes_to_run
 from deephash_pipeline.project.hooks import ResultTable
 from deephash_pipeline.project.runners import RUNNERS
 from deephash_pipeline.provenance.lock import RunLock
@@ -32,8 +33,8 @@ WHOLE = {"__default__", "full", FULL_AT_A_GLANCE, FIELD, FIELD_AT_A_GLANCE, LONG
 FILTERS = ("tags", "from_nodes", "to_nodes", "node_names", "from_inputs", "to_outputs")
 """Options of Kedro's ``run``, and arguments of `Pipeline.filter`."""
 
-NARROWING = (*FILTERS, "load_versions", "namespaces")
-"""Options of Kedro's ``run`` that name the nodes to run: then they are run."""
+NARROWING = (*FILTERS, "namespaces")
+"""Options of Kedro's ``run`` that name the nodes to run."""
 
 HELP = {
     "env": ENV_HELP,
@@ -74,7 +75,7 @@ CALLBACKS = {"params": split_params, "config": read_options}
     show_default=True,
     help="What to do if the run would read artefacts that other parameters, inputs or code have made.",
 )
-@click.option("--force", is_flag=True, help="Run all nodes, also those that are up to date, and train anew.")
+@click.option("--force", is_flag=True, help="Run all that is selected, also what is up to date, and train anew.")
 @click.option(
     "--workers",
     type=click.IntRange(min=1),
@@ -90,13 +91,16 @@ CALLBACKS = {"params": split_params, "config": read_options}
     help="Whether nodes still run that do not need what a failed one would have made.",
 )
 def run(stale: str, force: bool, workers: int | None, on_error: str, **options: Any) -> Any:
-    """Check the options, and have Kedro run what is asked for; of a whole pipeline only what is not up to date."""
+    """Check the options, and have Kedro run what of it is not up to date."""
     if not options["conf_source"]:
         enter_project()
     if options["only_missing_outputs"]:
         raise InputError(
-            "--only-missing-outputs would leave what is stale: leave it out, a whole pipeline skips the rest"
+            "--only-missing-outputs would leave what is stale: leave it out, a run skips what is up to date"
         )
+    refuse_versions(options["load_versions"])
+    if options["pipeline"] and options["pipelines"]:
+        raise InputError("--pipeline and --pipelines are one option: name all pipelines in --pipelines")
     # --pipeline is deprecated in Kedro 1.7 in favour of --pipelines; here they are the same.
     alone = options["pipeline"]
     names = options["pipelines"] or [alone or "full"]
@@ -113,10 +117,10 @@ def run(stale: str, force: bool, workers: int | None, on_error: str, **options: 
         logger.info("the index of %s is made; --namespaces=itq.b32 makes that of another cell", INDEXED.namespace)
         options["namespaces"] = [INDEXED.namespace]
     options["namespaces"] = within_stages(options["namespaces"], pipeline)
-    check_filters(options, pipeline)
+    selected = selection(options, pipeline)
     POLICY.stale_allowed, POLICY.forced, POLICY.conf_source = stale == "allow", force, options["conf_source"]
-    POLICY.skipping = not force and set(names) <= WHOLE and not narrowed
-    if POLICY.skipping and _is_up_to_date(names, pipeline, options):
+    POLICY.skipping, POLICY.whole = not force, set(names) <= WHOLE and not narrowed
+    if POLICY.skipping and _is_up_to_date(names, selected, options):
         return None
     given = {"workers": workers, "on_error": on_error, **(options["runner_params"] or {})}
     options |= {"pipeline": None, "pipelines": names, "runner": runner, "runner_params": given}
@@ -136,15 +140,17 @@ def _of_kedro(option: click.Parameter) -> click.Parameter:
 run.params[:0] = map(_of_kedro, kedro_run.params)
 
 
-def check_filters(options: Mapping[str, Any], pipeline: Pipeline) -> None:
-    """Refuse names of nodes, datasets and tags that a pipeline does not have, which Kedro answers with a traceback.
+def selection(options: Mapping[str, Any], pipeline: Pipeline) -> Pipeline:
+    """Give the nodes that options select; Kedro answers names that are not there with a traceback.
 
     Raises:
         InputError: one names what is not there, or all together leave no node.
     """
     given = {option: options[option] for option in (*FILTERS, "namespaces") if options.get(option)}
     try:
-        pipeline.filter(**{"node_namespaces" if name == "namespaces" else name: value for name, value in given.items()})
+        return pipeline.filter(
+            **{"node_namespaces" if name == "namespaces" else name: value for name, value in given.items()}
+        )
     except ValueError as error:
         asked = ", ".join(f"{name}={','.join(map(str, values))}" for name, values in given.items())
         raise InputError(
@@ -179,10 +185,11 @@ def within_stages(namespaces: Sequence[str], pipeline: Pipeline) -> list[str]:
 def _is_up_to_date(names: Sequence[str], pipeline: Pipeline, options: Mapping[str, Any]) -> bool:
     """Say whether a run would do nothing; then show what it would have shown."""
     catalog = open_catalog(options["env"], options["params"], options["conf_source"], names)
-    graph = ProjectGraph(pipeline.nodes, catalog)
+    folder = ProjectGraph(pipeline.nodes, catalog).benchmark_folder
     # All was made, but temporary files may be left, and MLflow shows the run as at work: a run of no nodes ends that.
-    was_killed = graph.benchmark_folder is not None and RunLock(graph.benchmark_folder).is_left
-    if was_killed or any(waiting_nodes(graph, POLICY.stale_allowed)):
+    if folder is not None and RunLock(folder).is_left:
+        return False
+    if nodes_to_run(pipeline, catalog, POLICY.stale_allowed, POLICY.whole):
         return False
     logger.info("everything is up to date; --force makes it again")
     ResultTable().after_pipeline_run(pipeline=pipeline, catalog=catalog, run_params={"env": options["env"]})

@@ -2,6 +2,6 @@
 
 from deephash_pipeline.project.freshness.graph import ProjectGraph
 from deephash_pipeline.project.freshness.hook import POLICY, Provenance
-from deephash_pipeline.project.freshness.waiting import nodes_to_run, states, waiting_nodes
+from deephash_pipeline.project.freshness.waiting import nodes_to_run, states
 
-__all__ = ["POLICY", "ProjectGraph", "Provenance", "nodes_to_run", "states", "waiting_nodes"]
+__all__ = ["POLICY", "ProjectGraph", "Provenance", "nodes_to_run", "states"]

@@ -42,13 +42,15 @@ class Policy:
     Attributes:
         stale_allowed: whether a run may read what is stale.
         forced: whether what is finished is made anew, trainings with checkpoints too.
-        skipping: whether what is up to date is left out, and with `stale_allowed` what is stale.
+        skipping: whether what is up to date is left out, see `nodes_to_run`.
+        whole: whether a run makes all it needs: then it is worth while to get workers ready.
         conf_source: folder of the configuration; None for the project's.
     """
 
     stale_allowed: bool = False
     forced: bool = False
     skipping: bool = False
+    whole: bool = False
     conf_source: str | None = None
 
 
@@ -157,8 +159,10 @@ class Provenance:
             self._lock.take()
             sweep(folder.parents[1].glob(f"*/{folder.name}"))
         try:
-            if POLICY.skipping and POLICY.stale_allowed:
-                pipeline = pipeline.only_nodes(*nodes_to_run(pipeline, catalog, stale_allowed=True))
+            if POLICY.skipping and (POLICY.stale_allowed or not POLICY.whole):
+                # What is up to date reads nothing.
+                waiting = nodes_to_run(pipeline, catalog, POLICY.stale_allowed, POLICY.whole)
+                pipeline = pipeline.only_nodes(*waiting)
             self._banner = refuse_what_is_stale(graph, pipeline, run_params)
         except InputError:
             self._end()

@@ -1,6 +1,6 @@
 """Which nodes of a pipeline have something to do."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable
 
 from kedro.framework.project import pipelines
 from kedro.pipeline import Pipeline
@@ -13,26 +13,31 @@ from deephash_pipeline.project.parameters import is_parameter
 from deephash_pipeline.provenance.states import Kind, State
 
 
-def nodes_to_run(pipeline: Pipeline, catalog: Catalog, stale_allowed: bool = False) -> list[str]:
+def nodes_to_run(pipeline: Pipeline, catalog: Catalog, stale_allowed: bool = False, whole: bool = True) -> list[str]:
     """Name the nodes whose outputs are missing, damaged, or not what the nodes would make now.
 
     Args:
-        pipeline: one that makes all it needs, such as ``full``.
+        pipeline: a pipeline, or some nodes of one.
         catalog: catalog with the parameters of this run.
-        stale_allowed: whether what is stale or without a manifest stays as it is.
+        stale_allowed: whether what is stale or without a manifest may be read; of a whole pipeline it then stays.
+        whole: whether the pipeline makes all it needs, such as ``full``.
 
     Returns:
         Names of nodes, in the order of the graph; empty if everything is up to date.
     """
-    return [node.name for node in waiting_nodes(ProjectGraph(pipeline.nodes, catalog), stale_allowed)]
+    graph = ProjectGraph(pipeline.nodes if whole or stale_allowed else with_those_before(pipeline, catalog), catalog)
+    accepted = (Kind.FRESH, Kind.STALE, Kind.UNRECORDED) if whole and stale_allowed else (Kind.FRESH,)
+    return [node.name for node in waiting_nodes(graph, pipeline.nodes, accepted)]
 
 
-def waiting_nodes(graph: ProjectGraph, stale_allowed: bool = False) -> Iterator[Node]:
-    """Yield the nodes with stored outputs that are not up to date, see `nodes_to_run`."""
-    accepted = (Kind.FRESH, Kind.STALE, Kind.UNRECORDED) if stale_allowed else (Kind.FRESH,)
-    for node in graph.nodes:
-        if any(graph.state(output).kind not in accepted for output in graph.stored(node.outputs)):
-            yield node
+def waiting_nodes(graph: ProjectGraph, nodes: Iterable[Node], accepted: Collection[Kind] = (Kind.FRESH,)) -> list[Node]:
+    """Give the nodes with outputs that are not of an accepted kind, or of which that cannot be said."""
+    return [
+        node
+        for node in nodes
+        if len(outputs := graph.stored(node.outputs)) < len(node.outputs)
+        or any(graph.state(output).kind not in accepted for output in outputs)
+    ]
 
 
 def states(pipeline: Pipeline, catalog: Catalog) -> dict[str, State]:

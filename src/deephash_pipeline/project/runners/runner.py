@@ -88,16 +88,16 @@ class GridRunner(AbstractRunner):
         if not POLICY.skipping:
             return dict(super().run(pipeline, catalog, hook_manager, run_id, only_missing_outputs))
         outputs: dict[str, Any] = {}
+        done = set[str]()
         for _ in range(ROUNDS):
-            waiting = nodes_to_run(pipeline, catalog, POLICY.stale_allowed)
-            if not waiting:
+            waiting = nodes_to_run(pipeline, catalog, POLICY.stale_allowed, POLICY.whole)
+            if done.issuperset(waiting):
                 break
             if len(waiting) < len(pipeline.nodes):
                 logger.info("%d nodes are up to date, %d are run", len(pipeline.nodes) - len(waiting), len(waiting))
             part = pipeline.only_nodes(*waiting)
             outputs = super().run(part, catalog, hook_manager, run_id, only_missing_outputs)
-            if len(waiting) == len(pipeline.nodes):
-                break
+            done.update(waiting)
         return outputs
 
     @property
@@ -132,8 +132,7 @@ class ParallelRunner(GridRunner):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        if POLICY.skipping:
-            # A whole pipeline: it will be wanted.
+        if POLICY.whole:
             fork_server.start()
 
     def capacity(self, catalog: Catalog) -> Capacity:
