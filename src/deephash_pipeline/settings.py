@@ -1,18 +1,11 @@
 """Kedro's settings: https://docs.kedro.org/en/stable/kedro_project_setup/settings.html."""
 
-import sys
 from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
 from deephash_pipeline.project.context import ProjectContext
 from deephash_pipeline.project.environments import ExtendingConfigLoader
-
-if "kedro_viz.api.apps" in sys.modules:
-    # This process is to serve Kedro-Viz.
-    from deephash_pipeline.project.viz import lay_out_late
-
-    lay_out_late()
 
 
 class LateHooks:

@@ -1,9 +1,32 @@
-"""What Kedro-Viz is made light by says the same as Kedro-Viz."""
+"""What Kedro-Viz is made light by says the same as Kedro-Viz, and is written whole."""
+
+import json
+import subprocess
+import sys
 
 from kedro_viz.data_access.repositories import ModularPipelinesRepository
 
 from deephash_pipeline.pipeline_registry import register_pipelines
 from deephash_pipeline.project.viz import Namespaces
+from tests.conftest import copied_project
+
+SAVED = """
+import sys, fsspec
+from pathlib import Path
+from kedro.framework.project import pipelines
+from kedro.framework.session import KedroSession
+from kedro.framework.startup import bootstrap_project
+from kedro_viz import server
+from kedro_viz.api.rest.responses.save_responses import save_api_responses_to_fs
+
+bootstrap_project(Path.cwd())
+with KedroSession.create() as session:
+    catalog = session.load_context().catalog
+chosen = {name: pipelines[name] for name in ("hand_crafted", "comparison", "paper_tables")}
+server.populate_data(server.data_access_manager, catalog, chosen, {})
+assert len(server.data_access_manager._waiting) == len(chosen)
+save_api_responses_to_fs("saved", fsspec.filesystem("file"), False)
+"""
 
 
 def test_namespaces_are_those_of_kedro_viz():
@@ -14,3 +37,16 @@ def test_namespaces_are_those_of_kedro_viz():
     assert len(theirs.tree) > 5
     assert ours.tree == theirs.tree
     assert ours.node_mod_pipeline_map == theirs.node_mod_pipeline_map
+
+
+def test_what_is_written_to_files_has_the_nodes_of_all_pipelines(tmp_path):
+    project = copied_project(tmp_path / "project")
+    done = subprocess.run([sys.executable, "-c", SAVED], cwd=project, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    files = {path.name for path in (project / "saved/api/nodes").iterdir()}
+    shown = {}
+    for name in ("hand_crafted", "comparison", "paper_tables"):
+        content = json.loads((project / "saved/api/pipelines" / name).read_text())
+        shown[name] = {node["id"] for node in content["nodes"]}
+        assert len(shown[name]) >= len(register_pipelines()[name].nodes)
+    assert files == set().union(*shown.values())

@@ -1,5 +1,6 @@
 """Kedro's context, with the parameters by the names that the configuration gives them."""
 
+import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -12,6 +13,14 @@ from deephash_pipeline.common.parameters import refuse_booleans_for_numbers
 
 class ProjectContext(KedroContext):
     """Kedro's, which makes no pipeline but those that run, and has the grid among its parameters."""
+
+    def _get_catalog(self, *arguments: Any, **options: Any) -> Any:
+        if "kedro_viz.server" in sys.modules:
+            # This process is to show or to write pictures of pipelines.
+            from deephash_pipeline.project.viz import lay_out_late  # noqa: PLC0415
+
+            lay_out_late()
+        return super()._get_catalog(*arguments, **options)
 
     def _get_validated_params(self) -> dict[str, Any]:
         if self._pipelines_to_validate is None:

@@ -12,6 +12,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.responses import RedirectResponse
 from kedro.pipeline import Pipeline
 from kedro_viz.api import apps
+from kedro_viz.api.rest.responses import save_responses
 from kedro_viz.data_access import DataAccessManager, data_access_manager
 from kedro_viz.data_access.repositories import ModularPipelinesRepository
 from kedro_viz.models.flowchart.named_entities import RegisteredPipeline
@@ -34,6 +35,11 @@ class LateLayout(DataAccessManager):  # type: ignore[misc]
         self._waiting = dict(pipelines)
         for name in pipelines:
             self.registered_pipelines.add_pipeline(name)
+
+    def lay_out_all(self) -> None:
+        """Lay out what has not been looked at."""
+        for name in list(self._waiting):
+            self.create_modular_pipelines_tree_for_registered_pipeline(name)
 
     def get_default_selected_pipeline(self) -> RegisteredPipeline:
         """Give the pipeline that the page opens with."""
@@ -76,13 +82,23 @@ class Namespaces(ModularPipelinesRepository):  # type: ignore[misc]
 
 
 def lay_out_late() -> None:
-    """Have the server of this process lay pipelines out late, and open on the stages alone.
+    """Have Kedro-Viz in this process lay pipelines out late, and open on the stages alone.
+
+    What is written to files, by ``kedro viz build`` and ``kedro viz run --save-file``, is all of them.
 
     With the datasets between them the page shows a hundred nodes, at a fifth of their size. A click on a stage unfolds
     it, and the filter on the left brings the datasets back.
     """
+    if isinstance(data_access_manager, LateLayout):
+        return
     data_access_manager.__class__ = LateLayout
-    create_app = apps.create_api_app_from_project
+    save_nodes, create_app = save_responses.save_api_node_response_to_fs, apps.create_api_app_from_project
+
+    def save_all_nodes(*arguments: Any) -> None:
+        data_access_manager.lay_out_all()
+        save_nodes(*arguments)
+
+    save_responses.save_api_node_response_to_fs = save_all_nodes
 
     def create_app_that_opens_on_stages(*arguments: Any, **options: Any) -> FastAPI:
         app: FastAPI = create_app(*arguments, **options)
