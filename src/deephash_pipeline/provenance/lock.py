@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import IO
 
 from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.forks import tell_after_fork
 
 LOCK = "run.lock"
 TEMPORARY = f".*-{'[0-9a-f]' * 32}*"
@@ -24,6 +25,7 @@ class RunLock:
     def __init__(self, folder: Path) -> None:
         self._path = folder / LOCK
         self._file: IO[str] | None = None
+        tell_after_fork(self)
 
     @property
     def is_left(self) -> bool:
@@ -53,10 +55,18 @@ class RunLock:
             raise InputError(f"{self._path} cannot be written ({error.strerror}): {remedy}") from error
         self._file = file
 
+    def after_fork(self) -> None:
+        """Leave the right to the process that this one was forked from."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
     def give_back(self) -> None:
         """Give it back, if it was taken."""
         if self._file is not None:
             self._file.truncate(0)
+            # A child that is just being forked has the file too.
+            fcntl.flock(self._file, fcntl.LOCK_UN)
             self._file.close()
             self._file = None
 

@@ -1,5 +1,6 @@
 """The SQLite file of an index: transactions, and errors that say what is wrong."""
 
+import ctypes
 import os
 import sqlite3
 from collections.abc import Iterator, Sequence
@@ -9,6 +10,7 @@ from typing import Any
 from zlib import crc32
 
 from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.forks import tell_after_fork
 
 BUSY_SECONDS = 30.0
 NOT_DAMAGE = (
@@ -18,7 +20,7 @@ NOT_DAMAGE = (
 
 
 class Database:
-    """A connection to a file, whose statements know `digest_of`.
+    """A connection to a file, whose statements know `digest_of`; a forked process gets another, for reading.
 
     Args:
         path: the file; None keeps it in memory.
@@ -28,9 +30,11 @@ class Database:
 
     def __init__(self, path: Path | None, read_only: bool = False) -> None:
         self.path, self.read_only = path, read_only
-        self._closed = False
+        self._closed = self._is_inherited = False
         self._connected = 0
         self._connect()
+        self._file = None if path is None else identity_of(path)
+        tell_after_fork(self)
 
     def _connect(self) -> None:
         place = ":memory:" if self.path is None else f"{self.path.absolute().as_uri()}?"
@@ -83,19 +87,43 @@ class Database:
         """Raise InputError if the database has been closed."""
         if self._closed:
             raise InputError(f"the index {self.path.parent if self.path else 'in memory'} is closed; open it again.")
+        if self._is_inherited:
+            assert self.path is not None
+            if identity_of(self.path) != self._file:
+                raise InputError(f"the index {self.path.parent} has been replaced or removed; open it again.")
+            self._is_inherited = False
+            self._connect()
 
     def close(self) -> None:
         """Close the database."""
         self._closed = True
-        self._connection.close()
+        if not self._is_inherited:
+            self._connection.close()
+
+    def after_fork(self) -> None:
+        """Leave the connection to the process that made it, and make another when one is needed."""
+        if self.path is not None and not self._closed and not self._is_inherited:
+            # SQLite may do nothing in two processes with one connection, not even close it.
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._connection))
+            self._is_inherited = self.read_only = True
 
     def version(self) -> tuple[int, int]:
         """Two numbers, of which one changes when another connection has changed the database."""
+        self.require_open()
         if self.path is not None and self._fixed and _state(self.path) not in (None, self._fixed):
             # The disk is mounted for writing elsewhere; SQLite does not look at what it was told to be immutable.
             self._connection.close()
             self._connect()
         return self._connected, int(self.rows("PRAGMA data_version")[0][0])
+
+
+def identity_of(path: Path) -> tuple[int, int] | None:
+    """What tells a file from one that takes its place; None where there is none."""
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return None
+    return status.st_dev, status.st_ino
 
 
 def _state(path: Path) -> tuple[int, ...] | None:

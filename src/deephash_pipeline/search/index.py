@@ -1,5 +1,6 @@
 """`HammingIndex`: binary codes that are searched exactly, added to and removed from, in memory or in a folder."""
 
+import os
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -193,9 +194,14 @@ class HammingIndex(ExactSearch, Closing):
 
     @contextmanager
     def _writing(self) -> Iterator[Store]:
-        if self._store.read_only:
-            raise InputError(f"{self._store.folder} is open for reading; open it without read_only=True to change it.")
         store = self._store
+        if store.process != os.getpid() and store.folder is not None:
+            raise InputError(
+                f"{store.folder} was opened by process {store.process}, from which this one was forked, and is read "
+                "here; change it there, or close it there and open it here."
+            )
+        if store.read_only:
+            raise InputError(f"{store.folder} is open for reading; open it without read_only=True to change it.")
         with store.lock:
             try:
                 yield store

@@ -7,12 +7,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.folders import INDEX_FILE
 from deephash_pipeline.retrieval.codes import check_count
 from deephash_pipeline.search.answers import GivenIds, Item, ItemId
+from deephash_pipeline.search.database import identity_of
 from deephash_pipeline.search.filters import SQLITE_TYPES, Conditions
 from deephash_pipeline.search.ids import INTEGER, MISSING, checked_ids
 from deephash_pipeline.search.snapshots import Snapshot
-from deephash_pipeline.search.store import MADE_BY, Store, identity_of
+from deephash_pipeline.search.store import MADE_BY, Store
 
 ROWS_AT_ONCE = 65_536
 
@@ -50,7 +52,8 @@ class ReadableIndex:
     @property
     def is_replaced(self) -> bool:
         """Whether another index has taken its place in the folder; this one goes on with what it had."""
-        there = identity_of(self._store.folder)
+        folder = self._store.folder
+        there = None if folder is None else identity_of(folder / INDEX_FILE)
         return self.read_only and there not in (None, self._store.identity)
 
     @property

@@ -6,6 +6,7 @@ the moment the ledger names it. Nothing that the ledger names is ever written ag
 at most a file that no one names, which the next writer deletes.
 """
 
+import os
 import sqlite3
 import stat
 import threading
@@ -20,6 +21,8 @@ from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.folders import INDEX_FILE, SEGMENTS
+from deephash_pipeline.common.forks import tell_after_fork
+from deephash_pipeline.search.database import identity_of
 from deephash_pipeline.search.features import NO_FEATURES, FeatureForm
 from deephash_pipeline.search.ledger import Ledger, SegmentEntry
 from deephash_pipeline.search.locking import WriterLock
@@ -42,15 +45,6 @@ MERGED_BYTES = 2**28
 ATTEMPTS = 20
 
 
-def identity_of(folder: Path | None) -> tuple[int, int] | None:
-    """What tells the index in a folder from one that takes its place; None where there is none."""
-    try:
-        status = None if folder is None else (folder / INDEX_FILE).stat()
-    except FileNotFoundError:
-        return None
-    return None if status is None else (status.st_dev, status.st_ino)
-
-
 def unreadable(error: OSError, folder: Path | None) -> InputError:
     """What is to be raised where a file of an index cannot be read."""
     return InputError(f"{error.filename or folder} cannot be read ({error.strerror}); mend that.")
@@ -68,6 +62,7 @@ class Store:
     Attributes:
         lock: lock to be taken for everything but searching a snapshot.
         snapshot: the present state.
+        process: the one that opened it.
     """
 
     def __init__(
@@ -79,8 +74,9 @@ class Store:
     ) -> None:
         self.folder = folder
         self.read_only = read_only
-        self.identity = identity_of(folder)
+        self.identity = None if folder is None else identity_of(folder / INDEX_FILE)
         self.lock = threading.RLock()
+        self.process = os.getpid()
         self._writer = WriterLock(folder) if folder is not None and not read_only else None
         try:
             path = folder / INDEX_FILE if folder is not None else None
@@ -117,6 +113,17 @@ class Store:
         except BaseException:
             self.close()
             raise
+        tell_after_fork(self)
+
+    def after_fork(self) -> None:
+        """Read what the process that this one was forked from writes on."""
+        was_free = self.lock.acquire(blocking=False)
+        self.lock = threading.RLock()
+        if self.folder is not None:
+            self.read_only, self._writer = True, None
+        elif not was_free:
+            # In memory, what another thread was changing stays half changed.
+            self.ledger.close()
 
     def close(self) -> None:
         """Give back the ledger and the right to write; what has been closed answers nothing."""

@@ -19,6 +19,7 @@ from PIL import Image
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.extras import required
+from deephash_pipeline.common.forks import tell_after_fork
 from deephash_pipeline.hashers import BaseHasher
 from deephash_pipeline.hashers.base import EncodedPixels
 from deephash_pipeline.search import ItemId
@@ -57,18 +58,31 @@ class BatchingEncoder:
         self.hasher = hasher
         self.batch_size = batch_size
         self.encoded = self.batches = 0
+        self._start()
+        tell_after_fork(self)
+
+    def _start(self) -> None:
         self._queue: queue.SimpleQueue[Waiting | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="encoding", daemon=True)
+        self._is_inherited = False
         self._thread.start()
+
+    def after_fork(self) -> None:
+        """Note that the thread is of another process."""
+        self._is_inherited = True
 
     def submit(self, pixels: NDArray[np.uint8]) -> Future[EncodedPixels]:
         """Ask for the packed code of a picture uint8 (C, H, W) of the hasher's size."""
+        if self._is_inherited:
+            self._start()
         future: Future[EncodedPixels] = Future()
         self._queue.put((pixels, future))
         return future
 
     def close(self) -> None:
         """End the thread, after what waits."""
+        if self._is_inherited:
+            return
         self._queue.put(None)
         self._thread.join()
 
