@@ -9,10 +9,14 @@ from deephash_pipeline.cli import cli
 from deephash_pipeline.cli.refusals import causes, explained
 
 MACHINE = [
-    (OSError(errno.ENOSPC, "No space left on device", "a.npy"), "a.npy: the disk is full"),
-    (OSError(errno.ENOSPC, "No space left on device"), "the disk is full"),
-    (OSError(errno.EDQUOT, "Disk quota exceeded", "a.npy"), "a.npy: the disk is full"),
-    (OSError(errno.EROFS, "Read-only file system", "a.npy"), "a.npy cannot be read or written"),
+    (
+        OSError(errno.ENOSPC, "No space left on device", "a.npy"),
+        "a.npy cannot be written (No space left on device): make room",
+    ),
+    (OSError(errno.ENOSPC, "No space left on device"), "a file cannot be written (No space left on device): make room"),
+    (OSError(errno.EDQUOT, "Disk quota exceeded", "a.npy"), "make room within the quota"),
+    (OSError(errno.EROFS, "Read-only file system", "a.npy"), "its disk is mounted for reading"),
+    (OSError(errno.EIO, "Input/output error"), "a file cannot be read or written (Input/output error)"),
     (PermissionError(errno.EACCES, "Permission denied", "a.npy"), "Permission denied"),
     (OSError(errno.EMFILE, "Too many open files", "a.npy"), "Too many open files"),
     (MemoryError("Unable to allocate 1.8 PiB"), "out of memory (Unable to allocate 1.8 PiB)"),

@@ -63,7 +63,7 @@ def test_codes_that_are_there_go_on_beside_files_of_others(command, photos, tmp_
 def test_a_hasher_is_written_in_the_place_of_a_hasher_alone(command, tmp_path, arguments):
     there = put(tmp_path)
     for name in NAMES:
-        assert "is there and is no hasher" in one_line(command(*arguments, "-o", tmp_path / name))
+        assert "was not made by what would replace it" in one_line(command(*arguments, "-o", tmp_path / name))
     assert there()
 
 

@@ -64,13 +64,13 @@ def test_benchmarks_do_not_wait_for_each_other(tmp_path):
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 def test_a_folder_that_cannot_be_written_is_named(tmp_path):
     tmp_path.chmod(0o500)
-    with pytest.raises(InputError, match="make the folder writable"):
+    with pytest.raises(InputError, match="give the right to write"):
         RunLock(tmp_path / "digits").take()
 
 
 def test_a_lock_that_cannot_be_written_is_named(tmp_path):
     (tmp_path / "run.lock").symlink_to("/dev/full")
-    with pytest.raises(InputError, match=r"run\.lock cannot be written .* room on its disk"):
+    with pytest.raises(InputError, match=r"run\.lock cannot be written \("):
         RunLock(tmp_path).take()
 
 

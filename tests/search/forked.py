@@ -21,7 +21,7 @@ def in_child(work):
         try:
             work()
         except BaseException as error:
-            print(f"{type(error).__name__}: {error}", file=sys.stderr, flush=True)
+            sys.stderr.write(f"{type(error).__name__}: {error}\n")
             os._exit(1)
         os._exit(0)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
@@ -152,7 +152,7 @@ def data_loader(folder):
 
 
 def service(folder):
-    """A service that is made before the fork, as by ``gunicorn --preload``, answers in a child and adds in the parent."""
+    """A service made before the fork, as by ``gunicorn --preload``, answers in a child and adds in the parent."""
     from starlette.testclient import TestClient  # noqa: PLC0415 - the other programs need none
 
     from deephash_pipeline import ImageHasher  # noqa: PLC0415

@@ -154,7 +154,7 @@ def test_a_lock_that_cannot_be_taken_is_refused_in_a_line(folder, monkeypatch):
         full.setattr(os, "pwrite", Mock(side_effect=OSError(28, "No space left on device")))
         HammingIndex.open(folder)
     HammingIndex.open(folder).close()
-    with pytest.raises(InputError, match=r"cannot be made \(Not a directory\)"):
+    with pytest.raises(InputError, match=r"cannot be written \(Not a directory\)"):
         HammingIndex.create(folder / "writer.lock" / "x", 48)
     (folder / "writer.lock").unlink()
     (folder / "writer.lock").mkdir()

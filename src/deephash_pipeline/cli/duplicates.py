@@ -14,14 +14,13 @@ import click
 from deephash_pipeline.cli.options import (
     FILE,
     FOLDER,
-    STANDARD_OUTPUT,
-    check_outputs,
     device_option,
     overwrite_option,
     print_columns,
     print_left_out,
 )
 from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.outputs import STANDARD_OUTPUT, check_outputs, starts_with
 from deephash_pipeline.common.stores import write_whole
 from deephash_pipeline.deephash import FeatureExtractor
 from deephash_pipeline.search import HammingIndex
@@ -32,12 +31,22 @@ from deephash_pipeline.search.duplicates.page import (
     absolute_path,
     embedded,
     has_line_break,
+    is_page,
     readable_bytes,
     render_page,
 )
 from deephash_pipeline.search.images import ImageIndex, list_images
 
 COLUMNS = ("action", "path", "width", "height", "bytes", "modified", "agreement", "reason")
+
+
+def _is_remove_list(file: Path) -> bool:
+    lines = file.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+    return all(line.startswith("/") for line in lines)
+
+
+OURS = (starts_with('{"files": ', '{\n "files": '), starts_with("group,action,path,"), is_page, _is_remove_list)
+"""What tells by their format that this command has made its four outputs."""
 
 
 @click.command()
@@ -85,10 +94,13 @@ def duplicates(
     The one to keep has the most pixels, then colours, transparency, no loss, the most bytes and the oldest date. What
     has other details or colours than it is only to be looked at.
     """
-    outputs = [file for file in (json_file, csv_file, html_file, remove_list) if file is not None]
-    check_outputs(outputs, overwrite)
+    given = zip((json_file, csv_file, html_file, remove_list), OURS, strict=True)
+    made = [(file, is_ours) for file, is_ours in given if file is not None]
+    outputs, ours = [file for file, _ in made], [is_ours for _, is_ours in made] if overwrite else []
+    check_outputs(outputs, [*paths, *against, *([index] if index else [])], ours)
     files, unnamed = list_images(paths)
     others, unnamed_others = list_images(against) if against else ([], [])
+    check_outputs(outputs, [image.path for image in (*files, *others)], ours)
     network = partial(FeatureExtractor.pretrained, device=device)
     with ImageIndex.open(index, read_only=True, device="cpu") if index else nullcontext() as images:
         if images is not None and not (isinstance(images.index, HammingIndex) and images.index.features):

@@ -1,8 +1,8 @@
 """``deephash-pipeline index``: an index of pictures or vectors, made, changed and described."""
 
 import json
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from deephash_pipeline.cli.vectors import (
     vectors_options,
 )
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.common.folders import holds_index
+from deephash_pipeline.common.folders import INDEX_FILE, holds_index
 from deephash_pipeline.deephash import ImageHasher
 from deephash_pipeline.hashing import require_hash_function
 from deephash_pipeline.search import HammingIndex
@@ -36,7 +36,7 @@ from deephash_pipeline.search.images import (
 from deephash_pipeline.search.images.changes import gone
 from deephash_pipeline.search.images.fitted import BITS, fewest, has_outgrown, hasher_of, is_shipped, refit
 from deephash_pipeline.search.images.updating import Missing
-from deephash_pipeline.search.replacing import ONNX_HASHER, holds_vectors
+from deephash_pipeline.search.replacing import ONNX_HASHER, delete_index, holds_vectors
 
 method_option = click.option("--method", help="Hash function to fit, a name that `methods` lists.")
 
@@ -110,11 +110,7 @@ def build(
     if own and (method or labels) and not is_shipped(made):
         raise InputError(f"{index} has a hash function already: `index refit {index}` makes another")
     replacing = anew and has_other_hasher(index, made)
-    with (
-        rebuilt(index, made, features=own)
-        if replacing
-        else ImageIndex.create_or_open(index, made, features=own) as images
-    ):
+    with rebuilt(index, made, features=own) if replacing else _made_or_opened(index, made, own) as images:
         click.echo(f"{made!r}, trained on {made.description.trained_on}", err=True)
         if encoded is not None:
             report = add_encoded(images, encoded)
@@ -140,6 +136,20 @@ def build(
                 raise
             click.echo(f"{index} keeps the hash function that was fitted on other photographs: {error}", err=True)
     _keep_for_onnx(index, made)
+
+
+@contextmanager
+def _made_or_opened(folder: Path, hasher: ImageHasher, features: bool) -> Iterator[ImageIndex]:
+    """Give an index; of one that has not come about nothing is left."""
+    new = not (folder / INDEX_FILE).exists()
+    with ImageIndex.create_or_open(folder, hasher, features) as images:
+        try:
+            yield images
+        except BaseException:
+            if new and not len(images):
+                images.close()
+                delete_index(folder)
+            raise
 
 
 @index.command("refit")

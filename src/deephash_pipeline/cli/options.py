@@ -1,6 +1,5 @@
 """What several commands have: arguments, options, the index that they name, and images that are left out."""
 
-import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,12 +14,9 @@ from deephash_pipeline.search.images import ImageIndex
 from deephash_pipeline.search.images.stored import Runtime
 from deephash_pipeline.search.replacing import holds_vectors
 
-HASHER_MARK = b"deephash_pipeline.hasher"
-"""In the header of every file that has a hasher."""
 CONTROL_CHARACTERS = {code: ascii(chr(code))[1:-1] for code in (*range(32), 127)}
 FOLDER = click.Path(path_type=Path)
 FILE = click.Path(path_type=Path, dir_okay=False, allow_dash=True)
-STANDARD_OUTPUT = Path("-")
 overwrite_option = click.option("--overwrite", is_flag=True, help="Write in the place of files that are there.")
 device_option = click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda or cuda:N.")
 engine_option = click.option("--engine", help="Search codes in another engine: postgresql://... or milvus:http://...")
@@ -28,32 +24,6 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON."
 approximate_option = click.option(
     "--approximate", is_flag=True, help="Use PostgreSQL's HNSW index, which misses some of the nearest."
 )
-
-
-def refuse_other_file(output: Path) -> None:
-    """Refuse to write a hasher in the place of something else.
-
-    Raises:
-        InputError: there is something, and it is no hasher.
-    """
-    if output.exists() and not (output.is_file() and HASHER_MARK in output.read_bytes()):
-        raise InputError(f"{output} is there and is no hasher: name another file")
-
-
-def check_outputs(outputs: Sequence[Path], overwrite: bool) -> None:
-    """Refuse before any work is done what could not be written after it.
-
-    Raises:
-        InputError: a file is there, or two have one name, or a folder is none or read-only.
-    """
-    if len({file.absolute() for file in outputs}) < len(outputs):
-        raise InputError("two outputs have the same name: give each its own")
-    for file in (output for output in outputs if output != STANDARD_OUTPUT):
-        if file.exists() and not overwrite:
-            raise InputError(f"{file} is there: name another file, or add --overwrite")
-        above = next(filter(Path.exists, file.absolute().parents))
-        if not (above.is_dir() and os.access(above, os.W_OK)):
-            raise InputError(f"{file} cannot be written: {above} is no folder or read-only, name another")
 
 
 def opened(

@@ -5,10 +5,12 @@ from pathlib import Path
 import click
 
 from deephash_pipeline.cli.hashers import named_hasher
-from deephash_pipeline.cli.options import refuse_other_file
 from deephash_pipeline.cli.project import hasher_of_run, run_catalog
+from deephash_pipeline.common.outputs import check_outputs
 from deephash_pipeline.common.project_folder import project_root
+from deephash_pipeline.hashers.files import is_onnx_hasher
 from deephash_pipeline.provenance.manifest import read_manifest
+from deephash_pipeline.search.replacing import ONNX_HASHER
 
 output_option = click.option("-o", "--output", required=True, type=click.Path(path_type=Path))
 
@@ -24,7 +26,7 @@ def export_onnx(hasher: str, output: Path) -> None:
     """
     from deephash_pipeline.deephash.export import export_onnx as export  # noqa: PLC0415 - other commands need no exporter
 
-    refuse_other_file(output)
+    check_outputs([output], [hasher], [is_onnx_hasher], of_index=ONNX_HASHER)
     made = named_hasher(hasher, device="cpu")
     export(made, output)
     click.echo(f"{output}: {made!r}, {output.stat().st_size / 1e6:.1f} MB")

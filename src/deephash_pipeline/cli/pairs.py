@@ -10,10 +10,13 @@ from typing import Any
 
 import click
 
-from deephash_pipeline.cli.options import FILE, FOLDER, STANDARD_OUTPUT, check_outputs, overwrite_option
+from deephash_pipeline.cli.options import FILE, FOLDER, overwrite_option
 from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.outputs import STANDARD_OUTPUT, check_outputs, starts_with
 from deephash_pipeline.common.stores import replacing
 from deephash_pipeline.search import HammingIndex
+
+HEADER_OF_GROUPS, HEADER_OF_PAIRS = ("group", "id"), ("first", "second", "distance")
 
 
 @click.command()
@@ -27,16 +30,19 @@ def pairs(index: Path, radius: int, against: Path | None, groups: bool, out: Pat
     """List all pairs of items of INDEX whose codes differ in at most RADIUS bits, exactly, as CSV."""
     if groups and against is not None:
         raise InputError("--groups is of one index: leave --against out")
-    check_outputs([out], overwrite)
+    headers = (f"{','.join(header)}\n" for header in (HEADER_OF_GROUPS, HEADER_OF_PAIRS))
+    check_outputs(
+        [out], [folder for folder in (index, against) if folder], [starts_with(*headers)] if overwrite else ()
+    )
     with ExitStack() as opened:
         items = opened.enter_context(HammingIndex.open(index, read_only=True))
         if groups:
             numbered = enumerate(items.groups(radius), start=1)
-            _write(out, ("group", "id"), ((number, item) for number, group in numbered for item in group))
+            _write(out, HEADER_OF_GROUPS, ((number, item) for number, group in numbered for item in group))
         else:
             other = None if against is None else opened.enter_context(HammingIndex.open(against, read_only=True))
             found = items.pairs(radius, other)
-            _write(out, ("first", "second", "distance"), (pair for block in found for pair in block))
+            _write(out, HEADER_OF_PAIRS, (pair for block in found for pair in block))
 
 
 def _write(out: Path, header: tuple[str, ...], rows: Iterable[tuple[Any, ...]]) -> None:

@@ -1,6 +1,7 @@
 """``deephash-pipeline new`` and ``deephash-pipeline hasher``: a project to run in, and a model to take out of one."""
 
 import shutil
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -9,13 +10,15 @@ from kedro import __version__ as kedro_version
 from kedro.framework.session import KedroSession
 from kedro.io import DatasetError
 
-from deephash_pipeline.cli.options import refuse_other_file
 from deephash_pipeline.cli.provenance import catalog_of
 from deephash_pipeline.cli.refusals import refuse_characters
 from deephash_pipeline.common.cell import Cell
 from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.outputs import check_outputs
 from deephash_pipeline.common.project_folder import project_root, template
+from deephash_pipeline.common.writing import cannot_write
 from deephash_pipeline.deephash import ImageHasher
+from deephash_pipeline.hashers.files import is_hasher
 from deephash_pipeline.pipelines.grid import ALL_CODE_LENGTHS, LONG_CODE_LENGTHS, METHODS, cells
 from deephash_pipeline.pipelines.shared.hashers import hasher_of
 
@@ -35,13 +38,22 @@ def new(directory: Path) -> None:
     refuse_characters(directory.absolute())
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
         raise InputError(f"{directory} is there and is not empty: name another folder")
+    was_there = directory.exists()
     try:
         shutil.copytree(template() / "conf", directory / "conf")
         shutil.copy(template() / ".telemetry", directory)
         (directory / "data").mkdir()
         (directory / "pyproject.toml").write_text(PYPROJECT, encoding="utf-8")
     except OSError as error:
-        raise InputError(f"{directory} cannot be written: {error.strerror}") from error
+        # It was empty, so all that is there is ours.
+        for made in (directory / "conf", directory / "data"):
+            shutil.rmtree(made, ignore_errors=True)
+        with suppress(OSError):
+            for name in (".telemetry", "pyproject.toml"):
+                (directory / name).unlink(missing_ok=True)
+            if not was_there:
+                directory.rmdir()
+        raise cannot_write(directory, error) from error
     click.echo(f"{directory} is a project: cd {directory} && deephash-pipeline run")
 
 
@@ -52,7 +64,7 @@ def new(directory: Path) -> None:
 @click.option("--half", is_flag=True, help="Store the network's weights in half precision.")
 def hasher(benchmark: str, cell: str, output: Path, half: bool) -> None:
     """Write the hasher of a CELL such as itq.b48 of a finished run of BENCHMARK to one file."""
-    refuse_other_file(output)
+    check_outputs([output], ours=[is_hasher])
     made = hasher_of_run(benchmark, cell)
     made.save(output, half)
     click.echo(f"{output}: {made!r}, {output.stat().st_size / 1e6:.1f} MB")

@@ -24,6 +24,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from deephash_pipeline.common.errors import InputError, blamed_on, chain_of
 from deephash_pipeline.common.project_folder import project_root
+from deephash_pipeline.common.writing import cannot_write
 from deephash_pipeline.project.environments import EXTENDS
 
 logger = logging.getLogger(__name__)
@@ -165,11 +166,11 @@ def explained(
             return InputError(
                 f"configuration: {str(link).partition(chr(10))[0].rstrip('.')}{where}: mend it in {conf}/"
             )
-        if isinstance(link, OSError) and link.errno in (errno.ENOSPC, errno.EDQUOT):
-            where = f"{link.filename}: " if link.filename is not None else ""
-            return InputError(f"{where}the disk is full: make room, and give the same command again")
-        if isinstance(link, OSError) and link.errno and link.filename is not None:
-            return InputError(f"{link.filename} cannot be read or written ({link.strerror}): mend that, and run again")
+        if isinstance(link, OSError) and link.errno in (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG):
+            return cannot_write(link.filename or "a file", link, ", and give the same command again")
+        if isinstance(link, OSError) and link.errno and (link.filename is not None or link.errno == errno.EIO):
+            where = link.filename or "a file"
+            return InputError(f"{where} cannot be read or written ({link.strerror}): mend that, and run again")
         if isinstance(link, UnicodeEncodeError) and link.reason == "surrogates not allowed":
             return InputError(f"{ascii(link.object)[1:-1][:200]} is no UTF-8: rename the file, or the folder it is in")
         if isinstance(link, MemoryError):

@@ -16,6 +16,7 @@ from typing import Any
 from uuid import uuid4
 
 from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.writing import cannot_write, require_regular
 
 SCHEME = re.compile(r"([a-zA-Z][a-zA-Z0-9+]+)://")
 EXTRAS = {"s3": "`pip install deephash-pipeline[s3]`", "gs": "`pip install gcsfs`", "abfs": "`pip install adlfs`"}
@@ -168,8 +169,12 @@ def write_whole(address: str | Path, content: bytes) -> None:
         b'1010'
     """
     if not is_remote(address):
-        with replacing(local_path(address)) as temporary:
-            temporary.write_bytes(content)
+        place = local_path(address)
+        try:
+            with replacing(place) as temporary:
+                temporary.write_bytes(content)
+        except OSError as error:
+            raise cannot_write(place, error) from error
         return
     with reached(address) as (filesystem, path):
         filesystem.pipe_file(path, content)
@@ -208,6 +213,7 @@ def replacing(path: Path, flush_folder: bool = True) -> Iterator[Path]:
 
     If writing fails, nothing is left of it. The file gets the mode that the umask asks for, whatever wrote it.
     """
+    require_regular(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = temporary_name(path)
     try:

@@ -18,12 +18,15 @@ from torch import Tensor
 
 from deephash_pipeline.common.devices import resolve_device
 from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.outputs import require_replaceable
 from deephash_pipeline.common.stores import replacing
+from deephash_pipeline.common.writing import cannot_write
 from deephash_pipeline.deephash.experiment import Run
 from deephash_pipeline.deephash.features import FeatureExtractor, require_device
 from deephash_pipeline.deephash.training_set import TrainingSet
 from deephash_pipeline.hashers import BaseHasher, HasherDescription
 from deephash_pipeline.hashers.base import EncodedPixels, Runtime
+from deephash_pipeline.hashers.files import is_hasher
 from deephash_pipeline.hashing import ENCODERS, Encoder, load_encoder
 from deephash_pipeline.images.batches import Images
 from deephash_pipeline.networks import Trunk, TrunkParameters, build_trunk
@@ -158,16 +161,17 @@ class ImageHasher(BaseHasher):
         return hasher
 
     def save(self, path: str | Path, half: bool = False, trunk: bool = True) -> None:
-        """Write one safetensors file, whole or not at all; see `content`.
+        """Write one safetensors file, whole or not at all; see `content`. It takes the place of a hasher alone.
 
         Raises:
-            InputError: it cannot be written.
+            InputError: it cannot be written, or something else is there.
         """
+        require_replaceable(Path(path), is_hasher)
         try:
             with replacing(Path(path)) as beside:
                 beside.write_bytes(self.content(half, trunk))
         except OSError as error:
-            raise InputError(f"hasher {path} cannot be written: {error.strerror}") from error
+            raise cannot_write(f"hasher {path}", error) from error
 
     def content(self, half: bool = False, trunk: bool = True) -> bytes:
         """Give the content of the hasher's file; equal hashers give equal files.

@@ -2,15 +2,17 @@
 
 import fcntl
 import os
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import IO
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.forks import tell_after_fork
+from deephash_pipeline.common.writing import cannot_write
 
 LOCK = "run.lock"
-TEMPORARY = f".*-{'[0-9a-f]' * 32}*"
+TEMPORARY = re.compile(r"\.[^.].*\..+-[0-9a-f]{32}(\..*)?")
 """Names of files that are being written, see `deephash_pipeline.common.stores.temporary_name`."""
 
 
@@ -51,8 +53,7 @@ class RunLock:
                 "its end, or stop it"
             ) from error
         except OSError as error:
-            remedy = "make the folder writable, with room on its disk"
-            raise InputError(f"{self._path} cannot be written ({error.strerror}): {remedy}") from error
+            raise cannot_write(self._path, error) from error
         self._file = file
 
     def after_fork(self) -> None:
@@ -74,10 +75,16 @@ class RunLock:
 def sweep(folders: Iterable[Path]) -> list[Path]:
     """Remove the temporary files that killed runs have left below some folders; only who has the lock may.
 
+    Links are not followed, and hidden folders, such as those of git, not entered.
+
     Returns:
         What was removed.
     """
-    removed = [path for folder in folders for path in folder.rglob(TEMPORARY) if path.is_file()]
+    removed = []
+    for folder in folders:
+        for place, below, files in os.walk(folder):
+            below[:] = [name for name in below if not name.startswith(".")]
+            removed += [Path(place, name) for name in files if TEMPORARY.fullmatch(name)]
     for path in removed:
         path.unlink(missing_ok=True)
     return removed

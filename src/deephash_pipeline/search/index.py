@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.folders import INDEX_FILE, SEGMENTS
+from deephash_pipeline.common.writing import cannot_write
 from deephash_pipeline.retrieval.codes import check_code_length
 from deephash_pipeline.search.answers import GivenIds
 from deephash_pipeline.search.features import FeatureType, checked_features, checked_numbers
@@ -76,7 +77,7 @@ class HammingIndex(ExactSearch, Closing):
         try:
             (path / SEGMENTS).mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise InputError(f"{path} cannot be made ({error.strerror}); give another folder.") from error
+            raise cannot_write(path, error) from error
         return cls._of(Store(path, *form))
 
     @classmethod
@@ -192,8 +193,8 @@ class HammingIndex(ExactSearch, Closing):
         with self._writing() as store:
             store.compact()
 
-    @contextmanager
-    def _writing(self) -> Iterator[Store]:
+    def require_writable(self) -> None:
+        """Raise InputError where this object may not change the index."""
         store = self._store
         if store.process != os.getpid() and store.folder is not None:
             raise InputError(
@@ -202,6 +203,11 @@ class HammingIndex(ExactSearch, Closing):
             )
         if store.read_only:
             raise InputError(f"{store.folder} is open for reading; open it without read_only=True to change it.")
+
+    @contextmanager
+    def _writing(self) -> Iterator[Store]:
+        self.require_writable()
+        store = self._store
         with store.lock:
             try:
                 yield store
@@ -209,7 +215,7 @@ class HammingIndex(ExactSearch, Closing):
                 raise
             except (OSError, sqlite3.OperationalError) as error:
                 store.reload()
-                raise InputError(f"{store.folder} cannot be written ({error}); make room on its disk.") from error
+                raise cannot_write(str(store.folder), error) from error
             except BaseException:
                 store.reload()
                 raise

@@ -6,8 +6,10 @@ from pathlib import Path
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.forks import tell_after_fork
+from deephash_pipeline.common.writing import cannot_write
 
 LOCK = "writer.lock"
+COPY = "; a copy of the index elsewhere can be used"
 
 
 class WriterLock:
@@ -24,9 +26,7 @@ class WriterLock:
         try:
             self._descriptor: int | None = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o644)
         except OSError as error:
-            raise InputError(
-                f"{folder} cannot be written ({error.strerror}); give the right to write, or copy the index."
-            ) from error
+            raise cannot_write(folder, error, COPY) from error
         tell_after_fork(self)
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -42,7 +42,7 @@ class WriterLock:
             os.pwrite(self._descriptor, str(os.getpid()).encode(), 0)
         except OSError as error:
             self.release()
-            raise InputError(f"{folder} cannot be written ({error.strerror}): make room on its disk") from error
+            raise cannot_write(folder, error) from error
 
     def release(self) -> None:
         """Give the right back, if it is still there."""

@@ -5,13 +5,14 @@ import re
 import shlex
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.folders import INDEX_FILE, SEGMENTS
 from deephash_pipeline.common.stores import flush
-from deephash_pipeline.search.ledger import UNFINISHED
+from deephash_pipeline.common.writing import cannot_write
+from deephash_pipeline.search.ledger import UNFINISHED, Ledger
 from deephash_pipeline.search.locking import LOCK, WriterLock
 from deephash_pipeline.search.segment_files import SEGMENT_NAME
 
@@ -21,12 +22,16 @@ HASH_FUNCTION = "hash_function.safetensors"
 PICTURES = "pictures"
 LOOKS, SECONDS_BETWEEN_LOOKS = 50, 0.02
 PICTURE = re.compile(rf"{PICTURES}/[0-9a-f]{{32}}\.png")
+# As `deephash_pipeline.common.stores.temporary_name` has it.
+UNFINISHED_FILE = r"\.(hasher|hash_function)\..+-[0-9a-f]{32}\.(safetensors|onnx|json)"
 OWN_FILE = re.compile(
     rf"{re.escape(INDEX_FILE)}({re.escape(UNFINISHED)})?(-wal|-shm|-journal)?|{re.escape(LOCK)}|"
-    rf"{SEGMENTS}/{SEGMENT_NAME.pattern}|"
-    rf"{PICTURE.pattern}|{re.escape(ONNX_HASHER)}|{re.escape(HASHER)}(\.provenance\.json)?|\.hasher\..+|"
-    rf"{re.escape(HASH_FUNCTION)}|\.hash_function\..+"
+    rf"{SEGMENTS}/{SEGMENT_NAME.pattern}|{re.escape(ONNX_HASHER)}|{re.escape(HASHER)}(\.provenance\.json)?|"
+    rf"{re.escape(HASH_FUNCTION)}|{UNFINISHED_FILE}"
 )
+PICTURE_MARK = ("Software", "deephash_pipeline")
+"""What the header of a picture says that an index has written."""
+PNG, HEADER_BYTES = b"\x89PNG\r\n\x1a\n", 200
 
 
 def holds_vectors(folder: Path) -> bool:
@@ -67,7 +72,7 @@ def replacing_index(folder: Path) -> Iterator[Path]:
                 beside.rename(place)
                 flush(place.parent)
             except OSError as error:
-                raise InputError(f"{folder} cannot be replaced ({error.strerror}): build elsewhere") from error
+                raise cannot_write(folder, error) from error
             delete_index(former)
         finally:
             delete_index(beside)
@@ -103,10 +108,52 @@ def own_files(folder: Path) -> Iterator[Path]:
             path = below / name
             inside = path.relative_to(folder).as_posix()
             is_folder = name in folders and not path.is_symlink()
-            if not (inside in (SEGMENTS, PICTURES) if is_folder else OWN_FILE.fullmatch(inside)):
+            own = OWN_FILE.fullmatch(inside) or (PICTURE.fullmatch(inside) and _is_own_picture(folder, inside))
+            if not (inside in (SEGMENTS, PICTURES) if is_folder else own):
                 raise InputError(f"{folder} has {inside}, which is of no index: move it, or build into another folder")
             if not is_folder:
                 yield path
+
+
+def is_empty(folder: Path) -> bool:
+    """Tell whether an index has never had an item, and nobody writes it.
+
+    Raises:
+        InputError: it is damaged, or being written.
+    """
+    if not (folder / INDEX_FILE).is_file():
+        return False
+    lock = WriterLock(folder)
+    try:
+        with closing(Ledger(folder / INDEX_FILE, read_only=True)) as ledger:
+            return not ledger.settings().get("next_position")
+    finally:
+        lock.release()
+
+
+def _is_own_picture(folder: Path, inside: str) -> bool:
+    """Tell whether an index has written a picture: its header says so, or the ledger names it."""
+    with (folder / inside).open("rb") as file:
+        header = file.read(HEADER_BYTES)
+    if not header or (header.startswith(PNG) and b"\0".join(map(str.encode, PICTURE_MARK)) in header):
+        return True
+    if not (folder / INDEX_FILE).is_file():
+        return False
+    with closing(Ledger(folder / INDEX_FILE, read_only=True)) as ledger:
+        return "path" in ledger.columns() and bool(
+            ledger.rows("SELECT 1 FROM metadata WHERE path = ? LIMIT 1", [inside])
+        )
+
+
+def tidy_former(path: Path) -> None:
+    """Delete the index whose place another has taken, where that was killed before it did."""
+    place = path.resolve()
+    former = former_place(place)
+    if former.is_dir() and place.is_dir():
+        # Whoever is at it has the lock, and deletes it; what is not of an index stays.
+        with suppress(InputError):
+            WriterLock(former).release()
+            delete_index(former)
 
 
 def former_place(folder: Path) -> Path:

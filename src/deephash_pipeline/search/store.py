@@ -22,10 +22,11 @@ from numpy.typing import NDArray
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.folders import INDEX_FILE, SEGMENTS
 from deephash_pipeline.common.forks import tell_after_fork
+from deephash_pipeline.common.writing import cannot_write
 from deephash_pipeline.search.database import identity_of
 from deephash_pipeline.search.features import NO_FEATURES, FeatureForm
 from deephash_pipeline.search.ledger import Ledger, SegmentEntry
-from deephash_pipeline.search.locking import WriterLock
+from deephash_pipeline.search.locking import COPY, WriterLock
 from deephash_pipeline.search.segment_files import delete_segments, read_segment, segments_in, stored
 from deephash_pipeline.search.segments import Contents, Segment, joined, segment_of
 from deephash_pipeline.search.snapshots import SeenTail, Snapshot, Source, Tail, snapshot_of
@@ -102,11 +103,7 @@ class Store:
             self._delete_unnamed()
         except sqlite3.Error as error:
             self.close()
-            busy = getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
-            remedy = "wait until that other program is done" if busy else "give the right to write, or copy the index"
-            raise InputError(
-                f"{folder} cannot be written ({error}), which SQLite needs for reading too; {remedy}."
-            ) from error
+            raise cannot_write(str(folder), error, COPY) from error
         except OSError as error:
             self.close()
             raise unreadable(error, folder) from error

@@ -23,6 +23,7 @@ from sqlalchemy.exc import DatabaseError
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.randomness import derive_seed
 from deephash_pipeline.common.working_place import CODE, FORCED, WorkingPlace
+from deephash_pipeline.common.writing import cannot_write
 from deephash_pipeline.training import TrainingInterrupted
 from deephash_pipeline.tuning.space import SCORE, TuningParameters, nested, rounded, search_space
 from deephash_pipeline.tuning.trial import Outcome, TrialJob, run_trial
@@ -59,9 +60,8 @@ def search(job: TrialJob, storage: WorkingPlace) -> pd.DataFrame:
     except (DatabaseError, StorageInternalError) as error:
         # Optuna wraps what SQLite says of a disk that is full.
         reason = getattr(error if isinstance(error, DatabaseError) else error.__cause__, "orig", error)
-        raise InputError(
-            f"{storage.path}: {reason}: make room, or make it writable, or delete it to start over"
-        ) from error
+        then = "; or delete it, to start over"
+        raise cannot_write(storage.path, reason, then) from error
 
 
 def _searched(job: TrialJob, storage: WorkingPlace) -> pd.DataFrame:

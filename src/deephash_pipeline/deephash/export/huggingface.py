@@ -7,6 +7,7 @@ from typing import Any
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.templates import render
+from deephash_pipeline.common.writing import cannot_write
 from deephash_pipeline.deephash import ImageHasher
 from deephash_pipeline.deephash.hasher import IN_FOLDER
 from deephash_pipeline.hashers import HasherDescription
@@ -56,7 +57,7 @@ def export_huggingface(
         for name, text in texts.items():
             (folder / name).write_text(text, encoding="utf-8")
     except OSError as error:
-        raise InputError(f"{folder} cannot be written: {error.strerror}") from error
+        raise cannot_write(folder, error) from error
 
 
 def model_card(about: HasherDescription, metrics: Mapping[str, Any] | None, origin: Origin | None) -> str:

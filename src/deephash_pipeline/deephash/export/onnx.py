@@ -10,11 +10,13 @@ import xxhash
 from torch import Tensor, nn
 from torch.nn import functional
 
-from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.extras import required
+from deephash_pipeline.common.outputs import require_replaceable
 from deephash_pipeline.common.stores import replacing
+from deephash_pipeline.common.writing import cannot_write
 from deephash_pipeline.deephash import ImageHasher
 from deephash_pipeline.deephash.features import FeatureGraph, trace
+from deephash_pipeline.hashers.files import is_onnx_hasher
 from deephash_pipeline.hashers.onnx_hasher import CODES, FORMAT, METADATA, NO_DIGEST, digest_of_model
 from deephash_pipeline.hashing import Encoder
 from deephash_pipeline.hashing.agh import AGH
@@ -97,6 +99,7 @@ def export_onnx(hasher: ImageHasher, path: str | Path) -> None:
     """
     onnx = required("onnx", "onnx")
     path = Path(path)
+    require_replaceable(path, is_onnx_hasher)
     content = {
         "format": FORMAT,
         "description": hasher.description.model_dump(mode="json"),
@@ -112,7 +115,7 @@ def export_onnx(hasher: ImageHasher, path: str | Path) -> None:
             model_bytes = model.SerializeToString()
             beside.write_bytes(model_bytes.replace(NO_DIGEST.encode(), digest_of_model(model_bytes).encode()))
     except OSError as error:
-        raise InputError(f"{path} cannot be written: {error.strerror or error}") from error
+        raise cannot_write(path, error) from error
 
 
 class HasherGraph(nn.Module):

@@ -19,9 +19,9 @@ from typing import IO
 import numpy as np
 from numpy.typing import NDArray
 
-from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.progress import track
 from deephash_pipeline.common.working_place import FORCED
+from deephash_pipeline.common.writing import cannot_write
 from deephash_pipeline.images.batches import image_batches
 from deephash_pipeline.images.decoding.image_files import ImageFiles
 
@@ -199,6 +199,4 @@ def _written(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise InputError(
-            f"{path} cannot be written ({error}): mend that and run again, what is decoded is kept."
-        ) from error
+        raise cannot_write(path, error, ", and run again: what is decoded is kept") from error

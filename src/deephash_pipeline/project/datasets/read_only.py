@@ -164,7 +164,8 @@ class ImageSourceDataset(ReadOnlyDataset[ImageCollection]):
     Args:
         filepath: folder of the raw files.
         source: fields of one of `deephash_pipeline.images.sources.registry`, chosen by ``kind``.
-        memory: file that remembers the digest of the raw files, by default beside the arrays of the benchmark:
+        memory: file that remembers the digest of the raw files. As ``{filepath: ...}``, which Kedro reads from the
+            project's folder; by default beside the arrays of the benchmark, in the project that the raw files are in:
             ``data/02_intermediate/<last part of filepath>/raw_images.verified``.
         metadata: metadata for Kedro-Viz.
     """
@@ -172,13 +173,20 @@ class ImageSourceDataset(ReadOnlyDataset[ImageCollection]):
     written_by = "whoever gives the images, or the download"
 
     def __init__(
-        self, filepath: str, source: dict[str, Any], memory: str | None = None, metadata: dict[str, Any] | None = None
+        self,
+        filepath: str,
+        source: dict[str, Any],
+        memory: dict[str, str] | str | None = None,
+        metadata: dict[str, Any] | None = None,
     ) -> None:
         if not isinstance(filepath, str):
             raise InputError(f"raw_images is {filepath!r}: give the path of a folder")
         refuse_remote(filepath, "raw images of a run")
         super().__init__(filepath, metadata)
-        self._memory = Path(memory or f"data/02_intermediate/{self.path.name}/raw_images.verified")
+        if memory is None:
+            project = next((above for above in self.path.parents if (above / "conf" / "base").is_dir()), Path())
+            memory = str(project / "data" / "02_intermediate" / self.path.name / "raw_images.verified")
+        self._memory = Path(memory["filepath"] if isinstance(memory, dict) else memory)
         self.source = parse_source(source)
 
     def load(self) -> ImageCollection:

@@ -118,6 +118,9 @@ def _mending_command(run_params: Mapping[str, Any], names: Sequence[str]) -> str
 TUNING = "tuning"
 """Pipeline whose outputs are searched for, hours each."""
 
+MADE_HERE = "0[2-8]_*"
+"""Folders of what runs make, in that of the data."""
+
 RAW_IMAGES = "raw_images"
 """Dataset whose digest belongs to what is decoded of it."""
 
@@ -157,7 +160,8 @@ class Provenance:
             # An interrupted run reaches no hook.
             atexit.register(self._end)
             self._lock.take()
-            sweep(folder.parents[1].glob(f"*/{folder.name}"))
+            # Raw images are not ours, whatever they are called.
+            sweep(folder.parents[1].glob(f"{MADE_HERE}/{folder.name}"))
         try:
             if POLICY.skipping and (POLICY.stale_allowed or not POLICY.whole):
                 # What is up to date reads nothing.

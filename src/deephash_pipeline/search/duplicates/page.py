@@ -8,6 +8,7 @@ from pathlib import Path
 from PIL import Image
 
 from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.outputs import starts_with
 from deephash_pipeline.common.templates import render
 from deephash_pipeline.images.decoding.decode import BrokenImageError, decode_image
 from deephash_pipeline.search.duplicates.finding import Duplicates
@@ -16,6 +17,9 @@ from deephash_pipeline.search.duplicates.levels import Level
 
 LONGER_SIDE, QUALITY = 240, 80
 UNITS = ("bytes", "kB", "MB", "GB", "TB")
+TEMPLATE = Path(__file__).with_name("page.html.j2")
+is_page = starts_with(TEMPLATE.read_text(encoding="utf-8").partition('<meta name="viewport')[0])
+"""Tells whether a file is a page of this command."""
 
 
 def render_page(
@@ -35,7 +39,7 @@ def render_page(
         service: values of a page that a service shows: the ``index``, the ``level``, and how many ``pictures`` it has.
     """
     return render(
-        Path(__file__).with_name("page.html.j2"),
+        TEMPLATE,
         found=found,
         title=title,
         thumbnail=thumbnail,

@@ -22,13 +22,14 @@ from deephash_pipeline.search.images.changes import DIGEST, STAMP, compared
 from deephash_pipeline.search.images.listing import ListedImage
 from deephash_pipeline.search.images.stored import (
     Runtime,
+    make_way,
     require_maker,
     require_same_hasher,
     stored_hasher,
     write_picture,
 )
 from deephash_pipeline.search.images.updating import AddedImages, carry_out
-from deephash_pipeline.search.replacing import HASHER, PICTURE, refuse_exchanged
+from deephash_pipeline.search.replacing import HASHER, PICTURE, refuse_exchanged, tidy_former
 from deephash_pipeline.search.texts import Texts, one_form, texts
 
 if TYPE_CHECKING:
@@ -109,6 +110,8 @@ class ImageIndex(CodedItems):
         """
         path = Path(folder)
         refuse_exchanged(path)
+        if not read_only:
+            tidy_former(path)
         if not path.is_dir():
             raise InputError(f"there is no index {path}: make it by `deephash-pipeline index build {path} PATHS`")
         index = HammingIndex.open(path, read_only) if engine is None else engine
@@ -140,6 +143,7 @@ class ImageIndex(CodedItems):
         """
         path = Path(folder)
         refuse_exchanged(path)
+        make_way(path, hasher)
         if not (path / HASHER).exists():
             # One that was killed between index and hasher has no item.
             if not (path / INDEX_FILE).exists():
@@ -186,8 +190,7 @@ class ImageIndex(CodedItems):
         self, ids: Sequence[str], encoded: EncodedPixels, metadata: Mapping[str, Sequence[Any]], replace: bool
     ) -> None:
         index = self._own()
-        features = encoded.features if index.features else None
-        index.add(ids, encoded.codes, metadata, features=features, replace=replace)
+        index.add(ids, encoded.codes, metadata, features=encoded.features if index.features else None, replace=replace)
 
     def add(
         self, ids: Texts, images: Images, paths: Texts | None = None, labels: Texts | None = None, replace: bool = False
@@ -229,8 +232,9 @@ class ImageIndex(CodedItems):
         """Write a picture into the index's folder, for good; return its path from there.
 
         Raises:
-            InputError: the index is in memory, or the disk is full.
+            InputError: the index is in memory or read-only, or the disk is full.
         """
+        self._own().require_writable()
         if self.folder is None:
             raise InputError("an index in memory keeps no pictures: make one in a folder")
         return write_picture(self.folder, image, uuid4().hex)

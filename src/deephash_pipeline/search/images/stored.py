@@ -6,13 +6,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from PIL import Image
+from PIL.PngImagePlugin import PngInfo
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.stores import flush
+from deephash_pipeline.common.writing import cannot_write
 from deephash_pipeline.hashers import BaseHasher, OnnxHasher
 from deephash_pipeline.provenance import content_digest
 from deephash_pipeline.search import HammingIndex, Searchable
-from deephash_pipeline.search.replacing import HASHER, ONNX_HASHER, PICTURES
+from deephash_pipeline.search.replacing import (
+    HASHER,
+    ONNX_HASHER,
+    PICTURE_MARK,
+    PICTURES,
+    delete_index,
+    is_empty,
+    tidy_former,
+)
 
 if TYPE_CHECKING:
     from deephash_pipeline.deephash import ImageHasher
@@ -37,10 +47,12 @@ def write_picture(folder: Path, image: Image.Image, name: str, sync: bool = True
     """
     pictures = folder / PICTURES
     path = pictures / f"{name}.png"
+    marked = PngInfo()
+    marked.add_text(*PICTURE_MARK)
     try:
         pictures.mkdir(exist_ok=True)
         with open(path, "wb") as file:
-            image.save(file, "PNG")
+            image.save(file, "PNG", pnginfo=marked)
             if sync:
                 file.flush()
                 os.fsync(file.fileno())
@@ -48,7 +60,7 @@ def write_picture(folder: Path, image: Image.Image, name: str, sync: bool = True
             flush(pictures)
     except OSError as error:
         path.unlink(missing_ok=True)
-        raise InputError(f"{folder} cannot be written ({error}): make room on its disk") from error
+        raise cannot_write(folder, error) from error
     return f"{PICTURES}/{path.name}"
 
 
@@ -97,6 +109,18 @@ def require_same_hasher(folder: Path, hasher: "ImageHasher") -> None:
         f"{folder} was made by {of_index}, and {of_hasher} would compute here, whose codes may differ in a bit: give "
         f"--hasher {folder / HASHER}{extra}, or add --anew"
     )
+
+
+def make_way(folder: Path, hasher: "ImageHasher") -> None:
+    """Delete what stands in the way of an index: what a killed replacement has left, and one without items.
+
+    Args:
+        folder: folder of the index.
+        hasher: hasher that is to make its codes; an index of the same one stays.
+    """
+    tidy_former(folder)
+    if (folder / HASHER).exists() and is_empty(folder) and not same_hasher(folder, hasher):
+        delete_index(folder)
 
 
 def require_maker(index: Searchable, folder: Path) -> None:

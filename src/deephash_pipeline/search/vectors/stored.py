@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.stores import replacing
+from deephash_pipeline.common.writing import cannot_write
 from deephash_pipeline.hashing import Encoder, load_encoder
 from deephash_pipeline.provenance.arrays import arrays_digest
 from deephash_pipeline.search.replacing import HASH_FUNCTION
@@ -52,7 +53,7 @@ def save_hash_function(folder: Path, encoder: Encoder, description: Description)
         with replacing(folder / HASH_FUNCTION) as beside:
             beside.write_bytes(safetensors.numpy.save(arrays, metadata))
     except OSError as error:
-        raise InputError(f"{folder} cannot be written ({error.strerror}): make room on its disk") from error
+        raise cannot_write(folder, error) from error
 
 
 def load_hash_function(folder: Path) -> tuple[Encoder, Description]:

@@ -21,6 +21,7 @@ from torch import Tensor
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.stores import replacing
 from deephash_pipeline.common.working_place import CODE, FORCED
+from deephash_pipeline.common.writing import cannot_write
 
 logger = logging.getLogger(__name__)
 
@@ -90,10 +91,8 @@ class CheckpointFolder:
             with replacing(self.folder / f"checkpoint-{number:0{DIGITS}d}.safetensors") as beside:
                 beside.write_bytes(safetensors.torch.save(tensors, metadata))
         except OSError as error:
-            raise InputError(
-                f"no checkpoint could be written into {self.folder} ({error.strerror}): make it possible, and the same "
-                "command goes on from the last one"
-            ) from error
+            then = "; then the same command goes on from the last checkpoint"
+            raise cannot_write(self.folder, error, then) from error
         self.tidy()
 
     def load(self) -> TrainingState | None:
