@@ -7,13 +7,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from deephash_pipeline import ImageHasher
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.stores import temporary_name
+from deephash_pipeline.deephash.export import export_onnx
 from deephash_pipeline.project.datasets.atomic_file import cache_folder, fetched
 from deephash_pipeline.search.encoding import CodeFolder
-from deephash_pipeline.search.images import EncodedDatabase, write_index
+from deephash_pipeline.search.images import EncodedDatabase, ImageIndex, write_index
 from tests.cli.test_search import one_line
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -84,6 +86,101 @@ def test_an_index_of_a_run_is_refused_beside_files_of_others(hasher, tmp_path):
     with suppress(InputError):
         write_index(tmp_path / "index", EncodedDatabase(hasher, ["a"], ~codes, pictures, ["x"]))
     assert there()
+
+
+STRANGERS_IN_AN_INDEX = [".hasher.old", ".hash_function.notes", f"pictures/{'0a' * 16}.png"]
+
+
+@pytest.mark.parametrize("name", STRANGERS_IN_AN_INDEX)
+def test_an_index_with_files_of_others_is_not_replaced(command, index, photos, name):
+    (index / "pictures").mkdir()
+    (index / name).write_bytes(CONTENT)
+    build = ("index", "build", index, photos / "3", "--hasher", "pretrained:mnist-48", "--anew")
+    assert f"has {name}, which is of no index" in one_line(command(*build))
+    assert (index / name).read_bytes() == CONTENT
+    assert command("index", "info", index).exit_code == 0
+
+
+def test_pictures_of_an_index_itself_are_replaced_with_it(command, index, photos, hasher):
+    with ImageIndex.open(index, device="cpu") as images:
+        for name, known in (("known", True), ("of a killed service", False)):
+            path = images.keep_picture(Image.new("L", (8, 8)))
+            if known:
+                images.add([name], np.zeros((1, 1, 8, 8), dtype=np.uint8), [path])
+    # What has no mark, and is not in the ledger, is of others.
+    Image.new("L", (8, 8)).save(index / path)
+    assert "is of no index" in one_line(
+        command("index", "build", index, photos / "3", "--hasher", "pretrained:mnist-48", "--anew")
+    )
+    (index / path).unlink()
+    result = command("index", "build", index, photos / "3", "--hasher", "pretrained:mnist-48", "--anew")
+    assert result.exit_code == 0, result.output
+    assert len(list((index / "pictures").iterdir())) == 1
+
+
+def test_nothing_is_left_of_an_index_that_did_not_come_about(command, photos, tmp_path):
+    build = ("index", "build", tmp_path / "x.index")
+    assert command(*build, photos / "3" / "broken.png", "--hasher", "pretrained:mnist-48").exit_code == 1
+    assert not (tmp_path / "x.index").exists()
+    # One of a killed build has no items either.
+    ImageIndex.create(tmp_path / "x.index", ImageHasher.pretrained("mnist-48", device="cpu")).close()
+    assert command(*build, photos / "3", "--hasher", "pretrained:digits-48").exit_code == 0
+
+
+def test_a_former_index_whose_replacer_was_killed_is_deleted_by_the_next_writer(index):
+    former = index.with_name(f".{index.name}.former")
+    shutil.copytree(index, former)
+    ImageIndex.open(index, read_only=True, device="cpu").close()
+    assert former.exists()
+    ImageIndex.open(index, device="cpu").close()
+    assert not former.exists()
+
+
+def test_an_output_is_no_input_and_a_hasher_is_known_by_its_format(command, index, photos, hasher, tmp_path):
+    hasher.save(own := tmp_path / "own.safetensors")
+    script, device = tmp_path / "script.py", Path("/dev/null")
+    script.write_text("from deephash_pipeline.hasher import x")
+    before = {path: path.read_bytes() for path in (own, script, index / "hasher.safetensors", index / "index.sqlite")}
+    picture = next((photos / "3").glob("0*.png"))
+    before[picture] = picture.read_bytes()
+    for arguments in (
+        ("export-onnx", own, "-o", own),
+        ("export-onnx", "pretrained:digits-48", "-o", own),
+        ("export-onnx", "pretrained:digits-48", "-o", script),
+        ("export-onnx", "pretrained:digits-48", "-o", index / "hasher.safetensors"),
+        ("export-onnx", "pretrained:digits-48", "-o", device),
+        ("hasher", "digits", "itq.b48", "-o", script),
+        ("hasher", "digits", "itq.b48", "-o", index / "hasher.safetensors"),
+        ("pairs", index, "--radius", 0, "-o", index / "index.sqlite", "--overwrite"),
+        ("pairs", index, "--radius", 0, "-o", script, "--overwrite"),
+        ("pairs", index, "--radius", 0, "-o", device, "--overwrite"),
+        ("duplicates", photos, "--html", picture, "--overwrite"),
+        ("duplicates", photos, "--csv", script, "--overwrite"),
+        ("duplicates", photos, "--json", index / "index.sqlite", "--overwrite"),
+        ("duplicates", photos, "--remove-list", device, "--overwrite"),
+        ("duplicates", photos, "--remove-list", script, "--overwrite"),
+    ):
+        assert command(*arguments).exit_code == 1, arguments
+    for write in (hasher.save, lambda path: export_onnx(hasher, path)):
+        for path in (script, device):
+            with pytest.raises(InputError):
+                write(path)
+    assert all(path.read_bytes() == content for path, content in before.items())
+    assert device.is_char_device()
+    hasher.save(own)
+
+
+def test_a_project_that_does_not_fit_leaves_nothing(command, tmp_path, monkeypatch):
+    def full(*_, **__):
+        raise shutil.Error([("conf", "p/conf", "[Errno 28] No space left on device: 'p/conf/base'")])
+
+    (tmp_path / "empty").mkdir()
+    for name in ("new", "empty"):
+        with monkeypatch.context() as patched:
+            patched.setattr(shutil, "copy", full)
+            assert "cannot be written (No space left on device): make room" in one_line(command("new", tmp_path / name))
+    assert [path.name for path in tmp_path.rglob("*")] == ["empty"]
+    assert command("new", tmp_path / "new").exit_code == 0
 
 
 def test_copies_of_files_in_stores_give_way_beside_files_of_others(tmp_path, monkeypatch):

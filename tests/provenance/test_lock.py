@@ -77,7 +77,8 @@ def test_a_lock_that_cannot_be_written_is_named(tmp_path):
 def test_temporary_files_of_killed_runs_are_swept_and_nothing_else(tmp_path):
     kept = [".gitkeep", "images.npy", "training.digests", ".hidden", "a/.b/codes.npz", "images.npy.provenance.json"]
     # As people name files of their own.
-    kept += [".images.8005.npy", "a/.notes.2019", ".backup-1.json"]
+    kept += [".images.8005.npy", "a/.notes.2019", ".backup-1.json", f".labels-{'0a' * 16}.json"]
+    kept += [f".git/objects/.tmp.host-{'0a' * 16}.pack"]
     names = ("images.npy", "images.npy", "a/codes.npz", "codes.npz.provenance.json", "a/file")
     swept = [temporary_name(Path(name)).as_posix() for name in names]
     assert len(set(swept)) == 5

@@ -1,9 +1,12 @@
 """Raw images that change, appear or vanish make another digest; what else lies beside them does not."""
 
 import pytest
+from kedro.framework.session import KedroSession
+from kedro.framework.startup import bootstrap_project
 from PIL import Image
 
 from deephash_pipeline.project.datasets import ImageSourceDataset
+from tests.conftest import copied_project
 
 
 def paint(path, grey):
@@ -77,3 +80,23 @@ def test_of_a_folder_with_lists_only_what_they_name_counts(images, kind, list_fi
     assert changed != before
     (images / list_file).write_text((images / list_file).read_text().replace("wren/0", "wren/1"))
     assert dataset.digest() not in (before, changed)
+
+
+def test_what_remembers_the_digest_lies_in_the_project_from_whatever_folder_it_runs(tmp_path, monkeypatch):
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    project = copied_project(tmp_path / "project")
+    images = project / "data" / "01_raw" / "images"
+    for split in ("train", "test"):
+        (images / split / "a").mkdir(parents=True)
+        Image.new("L", (8, 8)).save(images / split / "a" / "1.png")
+    bootstrap_project(project)
+    with KedroSession.create(project, env="images") as session:
+        session.load_context().catalog.get("raw_images").digest()
+    assert (project / "data/02_intermediate/images/raw_images.verified").is_file()
+    assert not list((tmp_path / "elsewhere").iterdir())
+    dataset = ImageSourceDataset(
+        str(images), {"kind": "folder", "splits": {"all": "."}, "image_size": 4, "channels": 1}
+    )
+    dataset.digest()
+    assert not list((tmp_path / "elsewhere").iterdir())
