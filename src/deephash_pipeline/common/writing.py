@@ -12,6 +12,7 @@ ROOM = "make room on its disk"
 RIGHT = "give the right to write, or name another place"
 READ_ONLY = "its disk is mounted for reading, so name another place"
 FAILED = "look after its disk, or name a place on another"
+DAMAGED = "it is damaged, so restore it from a backup"
 WAIT = "wait until that other program is done"
 REMEDIES = {
     errno.ENOSPC: ROOM,
@@ -26,7 +27,9 @@ REMEDIES = {
 }
 REMEDIES_OF_SQLITE = {
     sqlite3.SQLITE_FULL: ROOM,
-    sqlite3.SQLITE_IOERR: FAILED,
+    sqlite3.SQLITE_IOERR: "make room on its disk, and look after it",
+    sqlite3.SQLITE_NOTADB: DAMAGED,
+    sqlite3.SQLITE_CORRUPT: DAMAGED,
     sqlite3.SQLITE_BUSY: WAIT,
     sqlite3.SQLITE_LOCKED: WAIT,
 }

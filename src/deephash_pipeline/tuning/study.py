@@ -60,7 +60,7 @@ def search(job: TrialJob, storage: WorkingPlace) -> pd.DataFrame:
     except (DatabaseError, StorageInternalError) as error:
         # Optuna wraps what SQLite says of a disk that is full.
         reason = getattr(error if isinstance(error, DatabaseError) else error.__cause__, "orig", error)
-        then = "; or delete it, to start over"
+        then = ", or delete it to start over"
         raise cannot_write(storage.path, reason, then) from error
 
 
