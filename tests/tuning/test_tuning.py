@@ -173,7 +173,10 @@ def test_a_disk_that_is_full_is_one_line(searched, tmp_path, monkeypatch):
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     try:
-        with monkeypatch.context() as patch, pytest.raises(InputError, match=r"study\.db cannot be written \(.*\): make room") as caught:
+        with (
+            monkeypatch.context() as patch,
+            pytest.raises(InputError, match=r"study\.db cannot be written \(.*\): make room") as caught,
+        ):
             patch.setattr(study, "run_trial", filling_the_disk)
             search(job(), WorkingPlace(tmp_path / "study.db"))
     finally:
@@ -217,7 +220,9 @@ def test_trials_of_other_code_count_for_nothing_and_a_forced_run_makes_its_own_o
         search(one, WorkingPlace(tmp_path / "study.db", provenance))
         assert sum(made) == total
     (tmp_path / "study.db").write_bytes(b"no database")
-    with pytest.raises(InputError, match=r"study\.db cannot be written \(.*\): it is damaged, .*, or delete it to start over$"):
+    with pytest.raises(
+        InputError, match=r"study\.db cannot be written \(.*\): it is damaged, .*, or delete it to start over$"
+    ):
         search(one, WorkingPlace(tmp_path / "study.db"))
 
 
