@@ -1,8 +1,9 @@
 """Files of others are found again in every folder that a command writes to, and no command writes in their place."""
 
 import shutil
+import sqlite3
 import subprocess
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 import numpy as np
@@ -205,14 +206,26 @@ def test_make_clean_removes_what_runs_have_made(tmp_path):
         *(folder / name for folder in folders for name in ("codes.npz", "codes.npz.provenance.json")),
         *(folders[0] / "decoded" / name for name in ("training.npy", "training.digests")),
         folders[1] / "checkpoints/checkpoint-000000001.json",
+        folders[1].with_name("b24") / "study.db",
         index / "index.sqlite",
         index / "pictures" / f"{'0a' * 16}.png",
         index / "segments" / ("0a" * 16),
     ]
     for path in made:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.touch()
+        path.write_text('{"format": 2, "seal": "0a"}' if path.name.endswith(".provenance.json") else "")
+    (folders[1].with_name("b24") / "study.db").write_text("SQLite format 3\0")
+    others = [folders[1] / "checkpoints/checkpoint-500", index / "index.sqlite.backup", folders[1] / "study.db"]
+    others += [folders[0] / "theirs.npz", folders[0] / "theirs.npz.provenance.json", tmp_path / "mlflow.db"]
+    for path in others[:-1]:
+        path.write_text('{"made_by": "another tool"}')
+    with closing(sqlite3.connect(others[-1])) as database:
+        database.execute("create table registered_models (name)")
+        database.execute("insert into registered_models values ('mine')")
+        database.commit()
     there = [put(path.parent) for path in made] + [put(tmp_path / "data/08_reporting")]
-    subprocess.run(["make", "--silent", "clean"], cwd=tmp_path, check=True)
+    done = subprocess.run(["make", "--silent", "clean"], cwd=tmp_path, check=True, capture_output=True, text=True)
     assert not [path for path in made if path.exists()]
+    assert all(str(path.relative_to(tmp_path)) in done.stdout for path in made)
+    assert all(path.exists() for path in others)
     assert all(check() for check in there)
