@@ -22,6 +22,7 @@ from pydantic import Field
 from deephash_pipeline.common import fork_server
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.parameters import validated
+from deephash_pipeline.common.scripts import refuse_unguarded_script
 from deephash_pipeline.project.freshness import POLICY, nodes_to_run
 from deephash_pipeline.project.freshness.graph import Catalog
 from deephash_pipeline.project.runners.job import IN_WORKER, Job
@@ -141,6 +142,7 @@ class ParallelRunner(GridRunner):
 
     def open_workers(self, job: Job) -> Workers:
         """Make a pool of processes."""
+        refuse_unguarded_script()
         return WorkerProcesses(job, self.workers or cpu_count(), cuda_devices(job.catalog))
 
     def _run(self, pipeline: Pipeline, catalog: Catalog, hook_manager: Any = None, run_id: str | None = None) -> None:

@@ -18,6 +18,7 @@ from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.fork_server import end_with_parent
 from deephash_pipeline.common.progress import count_steps
 from deephash_pipeline.common.ray_cluster import connected
+from deephash_pipeline.common.scripts import refuse_unguarded_script
 from deephash_pipeline.common.stores import is_remote, local_path
 from deephash_pipeline.deephash import ImageHasher
 from deephash_pipeline.search.encoding.blocks import Work, encode_block
@@ -171,6 +172,7 @@ def encode_blocks(blocks: Iterator[Block], work: Work, workers: EncodingWorkers)
 @contextmanager
 def _processes(work: Work, workers: EncodingWorkers) -> Iterator[Pool]:
     """Give processes of this machine; several CUDA devices are shared out among them."""
+    refuse_unguarded_script()
     count = workers.count or len(os.sched_getaffinity(0))
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([__name__])
