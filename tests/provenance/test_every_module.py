@@ -33,10 +33,16 @@ OF_NO_ARTEFACT = (
     # Where and when something is computed.
     "common.folders",
     "common.fork_server",
+    "common.forks",
     "common.imports",
     "common.project_folder",
     "common.ray_cluster",
     "common.stores",
+    # Whether a path may be written, and a script start workers.
+    "common.outputs",
+    "common.scripts",
+    "common.writing",
+    "hashers.files",
     # Which nodes there are: what each of them reads is part of its recipe.
     "pipeline_registry",
     "pipelines.grid",
