@@ -17,6 +17,7 @@ from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.images.decoding.as_shown import as_shown, in_mode
 from deephash_pipeline.images.decoding.formats import FORMAT_NAMES, FORMATS, HEIC_REMEDY, check_readable, lacks_reader
 from deephash_pipeline.images.decoding.image_files import Channels
+from deephash_pipeline.images.decoding.work import check_work
 
 MODES = {1: "L", 3: "RGB"}
 FAULTS_OF_THE_MACHINE = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO, errno.ESTALE, errno.ETIMEDOUT}
@@ -67,8 +68,9 @@ def decode_image(
         uint8 of shape (channels, height, width).
 
     Raises:
-        BrokenImageError: if the file cannot be read or decoded, has more pixels than Pillow takes for sane, or
-            numbers of 32 bits or with a sign, whose black and white are not known.
+        BrokenImageError: if the file cannot be read or decoded, has more pixels than Pillow takes for sane, takes far
+            longer to decode than others of its size, or has numbers of 32 bits or with a sign, whose black and white
+            are not known.
         InputError: if the machine is at fault and not the file: out of memory or of open files, or the disk fails.
 
     Example:
@@ -97,13 +99,16 @@ def _opened(image: str | Path | IO[bytes] | Image.Image) -> Iterator[Image.Image
         with ONE_READER:
             content = _unread(image)
             if content is None:
+                check_work(image)
                 image.load()
         with image.copy() if content is None else Image.open(BytesIO(content)) as copy:
+            check_work(copy)
             yield copy
     else:
         if isinstance(image, str | Path):
             check_readable(image)
         with Image.open(image, formats=FORMATS) as readable:
+            check_work(readable)
             yield readable
 
 

@@ -20,6 +20,7 @@ from deephash_pipeline.images.decoding.as_shown import as_shown
 from deephash_pipeline.images.decoding.decode import BrokenImageError, alone_if_large, decode_image
 from deephash_pipeline.images.decoding.formats import FORMAT_NAMES, FORMATS
 from deephash_pipeline.images.decoding.image_files import Channels
+from deephash_pipeline.images.decoding.work import check_work
 
 LARGEST_KEPT = 1024
 JPEG_QUALITY = 85
@@ -49,6 +50,7 @@ def opened(content: bytes, most_pixels: int) -> Image.Image:
         raise HTTPException(400, f"image: empty; send a file in {FORMAT_NAMES}")
     try:
         picture = Image.open(io.BytesIO(content), formats=FORMATS)
+        check_work(picture)
     except Image.DecompressionBombError as error:
         raise HTTPException(413, f"image: more than {most_pixels:,} pixels; send a smaller one") from error
     except UnidentifiedImageError as error:
@@ -147,6 +149,7 @@ class Thumbnails:
 def _thumbnail(path: Path, size: int) -> Thumbnail:
     # What Pillow takes for sane is in indexes, and may be larger than what is sent.
     with Image.open(path, formats=FORMATS) as picture:
+        check_work(picture)
         small = max(picture.size) <= size
         upright = _upright(picture, size)
     buffer = io.BytesIO()
