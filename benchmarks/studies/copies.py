@@ -154,7 +154,7 @@ def distances(
     for edit, near in candidates(joined, asked, ~asked):
         for original in near[: finding.PATIENCE]:
             pictures = (Picture(joined.greys[row].astype(np.float32) / 255) for row in (edit, original))
-            laid[edit, original - len(edits.greys)] = 1 - np.subtract(*register(*pictures))
+            laid[edit, original - len(edits.greys)] = 1 - register(*pictures).agreement
     return {
         "pHash 64": pixels,
         "cosine": 1 - raw[0] @ raw[1].T,
@@ -182,9 +182,9 @@ def main(paths: tuple[str, ...], originals: int) -> None:
     code = coder(z)
     apart = 1 - z[drawn] @ z.T
     same = apart < SAME
-    copies, laid = same.copy(), finding._Copies(database, len(photos), Level.DEFAULT.agreement)
+    copies, laid = same.copy(), finding.Copies(database, len(photos), Level.DEFAULT.agreement)
     for row, other in np.argwhere(apart < ALIKE).tolist():
-        copies[row, other] |= laid.agreement(int(drawn[row]), other) >= laid.least
+        copies[row, other] |= laid.registered(int(drawn[row]), other).agreement >= laid.least
     counts = ", ".join(str(int(mask.sum()) - len(drawn)) for mask in (same, copies))
     click.echo(f"pairs of originals that are neither right nor wrong, by cosine, and also laid on each other: {counts}")
     found: dict[str, dict[str, NDArray[np.float32]]] = {}

@@ -14,6 +14,8 @@ from deephash_pipeline.common.project_folder import project_root, template
 
 WITHOUT_KEDRO = ("duplicates", "index", "pairs", "search", "serve")
 """Commands that work on folders and files alone, not in a project; each is in the module of its name."""
+LONG = ("duplicates",)
+"""Commands that say at once that they have begun: their imports alone take seconds."""
 
 
 def main() -> None:
@@ -22,6 +24,8 @@ def main() -> None:
     if given and given[0].startswith("-") and given[0] not in ("--help", "-h", "--version"):
         given = ["run", *given]
     name = given[0] if given else ""
+    if name in LONG and not {"-h", "--help"} & {*given}:
+        click.echo(f"{name}: loading", err=True)
     try:
         if name == "serve":
             # Where nothing but a service runs there may be neither Kedro nor PyTorch.

@@ -5,11 +5,13 @@ import io
 import json
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from fnmatch import fnmatch
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
+import rich
 
 from deephash_pipeline.cli.options import (
     FILE,
@@ -21,8 +23,9 @@ from deephash_pipeline.cli.options import (
 )
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.outputs import STANDARD_OUTPUT, check_outputs, starts_with
-from deephash_pipeline.common.stores import write_whole
+from deephash_pipeline.common.stores import write_all
 from deephash_pipeline.deephash import FeatureExtractor
+from deephash_pipeline.images.batches import SkippedImage
 from deephash_pipeline.search import HammingIndex
 from deephash_pipeline.search.duplicates.finding import find_duplicates
 from deephash_pipeline.search.duplicates.groups import Member
@@ -36,6 +39,7 @@ from deephash_pipeline.search.duplicates.page import (
     render_page,
 )
 from deephash_pipeline.search.images import ImageIndex, list_images
+from deephash_pipeline.search.images.listing import ListedImage
 
 COLUMNS = ("action", "path", "width", "height", "bytes", "modified", "agreement", "reason")
 
@@ -53,6 +57,10 @@ OURS = (starts_with('{"files": ', '{\n "files": '), starts_with("group,action,pa
 @click.argument("paths", nargs=-1, required=True)
 @click.option(
     "--against", multiple=True, help="Folder of others: of PATHS, only what has a copy here. May be repeated."
+)
+@click.option("--exclude", multiple=True, metavar="PATTERN", help="Pass over paths, or names in them, like Export*.")
+@click.option(
+    "--keep-from", multiple=True, type=FOLDER, help="Folder whose files are kept before others; the first, first."
 )
 @click.option("--index", type=FOLDER, help="Take the features of unchanged files from an index that keeps them.")
 @click.option(
@@ -78,6 +86,8 @@ OURS = (starts_with('{"files": ', '{\n "files": '), starts_with("group,action,pa
 def duplicates(
     paths: Sequence[str],
     against: Sequence[str],
+    exclude: Sequence[str],
+    keep_from: Sequence[Path],
     index: Path | None,
     level: Level | None,
     json_file: Path | None,
@@ -90,22 +100,28 @@ def duplicates(
     """Find files in PATHS that show the same picture, and say which to keep and why; nothing is deleted.
 
     PATHS are folders, globs, files, or CSVs with a column path. Copies may be recompressed, resized, cropped, turned,
-    mirrored, brighter, grey, blurred or framed; of all pairs of other photographs .0005 % were taken wrongly for such.
-    The one to keep has the most pixels, then colours, transparency, no loss, the most bytes and the oldest date. What
-    has other details or colours than it is only to be looked at.
+    mirrored, brighter, grey, blurred or framed. The one to keep has the most pixels, then date and place, colours,
+    transparency, no loss, the most bytes and the oldest date. To be removed is only what is the same in every part; all
+    else is to be looked at. Raw files, and folders of trash, previews and thumbnails, are passed over.
     """
+    # What is logged must not stand in what is piped.
+    rich.get_console().stderr = True
     given = zip((json_file, csv_file, html_file, remove_list), OURS, strict=True)
     made = [(file, is_ours) for file, is_ours in given if file is not None]
     outputs, ours = [file for file, _ in made], [is_ours for _, is_ours in made] if overwrite else []
     check_outputs(outputs, [*paths, *against, *([index] if index else [])], ours)
-    files, unnamed = list_images(paths)
-    others, unnamed_others = list_images(against) if against else ([], [])
+    for folder in keep_from:
+        if not folder.is_dir():
+            raise InputError(f"--keep-from {folder} is no folder: name one")
+    files, unnamed = _listed(paths, exclude)
+    others, unnamed_others = _listed(against, exclude) if against else ([], [])
     check_outputs(outputs, [image.path for image in (*files, *others)], ours)
+    _check_reference(files, others, against)
     network = partial(FeatureExtractor.pretrained, device=device)
     with ImageIndex.open(index, read_only=True, device="cpu") if index else nullcontext() as images:
         if images is not None and not (isinstance(images.index, HammingIndex) and images.index.features):
             raise InputError(f"{index} keeps no features: name one that was built without --hasher")
-        found = find_duplicates(files, network, level or Level.DEFAULT, others, images)
+        found = find_duplicates(files, network, level or Level.DEFAULT, others, images, keep_from)
     found.skipped[:0] = [*unnamed, *unnamed_others]
     groups = [list(map(_facts, group.members)) for group in found.groups]
     rows = [{"group": number, **row} for number, group in enumerate(groups, start=1) for row in group]
@@ -120,11 +136,11 @@ def duplicates(
         remove_list: lambda: "".join(f"{line}\n" for line in lines if not has_line_break(line)),
     }
     # All are made before the first is written.
-    for file, text in [(file, content()) for file, content in contents.items() if file is not None]:
-        if file == STANDARD_OUTPUT:
-            click.echo(text.encode(), nl=False)
-        else:
-            write_whole(file, text.encode())
+    texts = {file: content().encode() for file, content in contents.items() if file is not None}
+    printed = texts.pop(STANDARD_OUTPUT, None)
+    write_all(texts)
+    if printed is not None:
+        click.echo(printed, nl=False)
     if rows and STANDARD_OUTPUT not in outputs:
         shown = ("group", "action", "width", "height", "bytes", "modified", "path", "reason")
         print_columns([shown, *([str(row[name]) for name in shown] for row in rows)])
@@ -136,6 +152,35 @@ def duplicates(
     click.echo(f"files: {found.pictures}, groups: {len(found.groups)}, copies: {len(removable)} ({size})", err=True)
     if not found.pictures:
         raise InputError(f"no picture in {', '.join(paths)} can be read: mend what is left out, or name others")
+
+
+def _listed(paths: Sequence[str], exclude: Sequence[str]) -> tuple[list[ListedImage], list[SkippedImage]]:
+    """List the pictures of paths but for those that a pattern of what to leave out matches."""
+    listed, unnamed = list_images(paths)
+    chosen = [image for image in listed if not _is_excluded(image.id, exclude)]
+    if not chosen and listed:
+        raise InputError(f"--exclude {' '.join(exclude)} leaves no picture of {', '.join(paths)}: give another pattern")
+    if exclude:
+        click.echo(f"passed over by --exclude: {len(listed) - len(chosen)}", err=True)
+    return chosen, unnamed
+
+
+def _is_excluded(name: str, patterns: Sequence[str]) -> bool:
+    return any(fnmatch(part, pattern) for pattern in patterns for part in (name, *Path(name).parts))
+
+
+def _check_reference(files: Sequence[ListedImage], others: Sequence[ListedImage], against: Sequence[str]) -> None:
+    """Say which files are of the reference too; refuse if all are, since then none could be a copy.
+
+    Raises:
+        InputError: all are.
+    """
+    places = {image.path for image in others}
+    both = sum(image.path in places for image in files)
+    if both and both == len(files):
+        raise InputError(f"all of PATHS is in --against {', '.join(against)} too: name a folder of other files")
+    if both:
+        click.echo(f"{both} of {len(files)} files are in --against too: they are kept", err=True)
 
 
 def _facts(member: Member) -> dict[str, Any]:

@@ -8,6 +8,7 @@ import logging
 import os
 import re
 import signal
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -56,6 +57,7 @@ def one_line_errors(callback: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(callback)
     def wrapped(**options: Any) -> Any:
+        show_all_characters()
         try:
             refuse_empty(click.get_current_context())
             return callback(**options)
@@ -77,6 +79,13 @@ def one_line_errors(callback: Callable[..., Any]) -> Callable[..., Any]:
             raise reported from error
 
     return wrapped
+
+
+def show_all_characters() -> None:
+    r"""Have characters that the terminal's encoding lacks printed as ``\uXXXX``, and not end the command."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and stream.encoding.lower().replace("-", "") != "utf8":
+            stream.reconfigure(errors="backslashreplace")
 
 
 def causes(error: BaseException) -> Iterator[BaseException]:

@@ -9,8 +9,8 @@ import asyncio
 import os
 import re
 import socket
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -178,6 +178,23 @@ def write_whole(address: str | Path, content: bytes) -> None:
         return
     with reached(address) as (filesystem, path):
         filesystem.pipe_file(path, content)
+
+
+def write_all(contents: Mapping[Path, bytes]) -> None:
+    """Write several files on a disk: where one cannot be written, as where the disk is full, all stay as they are.
+
+    Example:
+        >>> from tempfile import TemporaryDirectory
+        >>> with TemporaryDirectory() as folder:
+        ...     write_all({Path(folder, "a"): b"1", Path(folder, "b"): b"2"})
+        ...     sorted(names_in(folder))
+        ['a', 'b']
+    """
+    with ExitStack() as stack:
+        for path, content in contents.items():
+            temporary = stack.enter_context(replacing(path))
+            temporary.write_bytes(content)
+            flush(temporary)
 
 
 def names_in(address: str | Path) -> Iterator[str]:

@@ -37,6 +37,8 @@ STEPS = ((np.radians(1), 1.02), (np.radians(0.5), 1.01))
 # Of the correlation around a pixel, in pixels, the power of details that count, and the least that is no change.
 LOCAL, DETAILED, CHANGED = 2.5, 0.1, 0.3
 LEAST_DETAILED = 0.02
+WHOLE = np.eye(2, 3)
+"""Where a picture is on its like."""
 
 
 class Registration(NamedTuple):
@@ -45,14 +47,26 @@ class Registration(NamedTuple):
     Attributes:
         correlation: correlation of their details, -1..1; 1 for equal pictures.
         changed: share of the overlap with details that are not those of the other picture, 0..1.
+        placement: affine map float64 (2, 3) from the one to the other, of x and y as shares of width and height.
 
     Example:
-        >>> Registration(correlation=1.0, changed=0.0).changed
-        0.0
+        >>> Registration(correlation=1.0, changed=0.25, placement=WHOLE).agreement
+        0.75
     """
 
     correlation: float
     changed: float
+    placement: NDArray[np.float64]
+
+    @property
+    def agreement(self) -> float:
+        """Correlation less the share of what has changed."""
+        return self.correlation - self.changed
+
+    def turned_round(self) -> "Registration":
+        """The same, with the map from the other picture to the one."""
+        back = np.linalg.inv(self.placement[:, :2])
+        return self._replace(placement=np.column_stack([back, -back @ self.placement[:, 2]]))
 
 
 class _Motion(NamedTuple):
@@ -137,7 +151,7 @@ def register(one: Picture, other: Picture) -> Registration:
         True
     """
     if one.flat or other.flat:
-        return Registration(0.0, 1.0)
+        return Registration(0.0, 1.0, WHOLE)
     best = max(_laid(one, other, motion) for motion in _scales(one, other))
     if best.correlation < CERTAIN:
         best = max([best, *(_laid(one, other, motion) for motion in _rotations(one, other))])
@@ -147,7 +161,7 @@ def register(one: Picture, other: Picture) -> Registration:
                 motion = best.motion
                 tried = _Motion(motion.angle + turned, motion.scale * enlarged, motion.mirrored)
                 best = max(best, _laid(one, other, tried))
-    return Registration(best.correlation, _changed(one, other, best))
+    return Registration(best.correlation, _changed(one, other, best), _placement(one, other, best))
 
 
 def _details(grey: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -220,14 +234,34 @@ def _rotations(one: Picture, other: Picture) -> Iterator[_Motion]:
             yield _Motion(row * np.pi / ANGLES + half, RADIUS_RANGE ** (-steps / RADII), mirrored)
 
 
+def _frame(grey: NDArray[np.float32], motion: _Motion) -> tuple[int, int]:
+    """Height and width of a picture after a motion."""
+    (height, width), cosine, sine = grey.shape, np.cos(motion.angle), np.sin(motion.angle)
+    sides = abs(height * cosine) + abs(width * sine), abs(height * sine) + abs(width * cosine)
+    rows, columns = (int(np.clip(np.ceil(side * motion.scale), 8, 5 * LONGER_SIDE // 2)) for side in sides)
+    return rows, columns
+
+
+def _placement(one: Picture, other: Picture, laid: _Laid) -> NDArray[np.float64]:
+    """Where pixels of the one picture are on the other, as an affine map of shares of their sides."""
+    (height, width), (tall, wide), motion = one.grey.shape, other.grey.shape, laid.motion
+    rows, columns = _frame(other.grey, motion)
+    cosine, sine = np.cos(motion.angle) / motion.scale, np.sin(motion.angle) / motion.scale
+    back = np.array([[cosine, sine], [-sine, cosine]])
+    middle = np.array([wide / 2, tall / 2]) - back @ [laid.right + columns / 2, laid.down + rows / 2]
+    placement = np.column_stack([back * [width, height], middle]) / [[wide], [tall]]
+    if motion.mirrored:
+        placement[0] = [0, 0, 1] - placement[0]
+    return placement
+
+
 def _moved(grey: NDArray[np.float32], motion: _Motion) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Details of a picture after a motion about its middle, and where it is in its new frame, 1 or 0."""
     if motion.mirrored:
         grey = grey[:, ::-1]
     height, width = grey.shape
     cosine, sine = np.cos(motion.angle), np.sin(motion.angle)
-    tall, wide = abs(height * cosine) + abs(width * sine), abs(height * sine) + abs(width * cosine)
-    rows, columns = (int(np.clip(np.ceil(size * motion.scale), 8, 5 * LONGER_SIDE // 2)) for size in (tall, wide))
+    rows, columns = _frame(grey, motion)
     y = (np.arange(rows)[:, np.newaxis] - (rows - 1) / 2) / motion.scale
     x = (np.arange(columns) - (columns - 1) / 2) / motion.scale
     from_y, from_x = cosine * y - sine * x + (height - 1) / 2, sine * y + cosine * x + (width - 1) / 2

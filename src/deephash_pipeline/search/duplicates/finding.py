@@ -5,29 +5,33 @@ one of eight orientations, and the nearest of each by the network's features. A 
 picture, turned, mirrored, scaled and shifted, are those of the other.
 """
 
+import logging
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from deephash_pipeline.common.progress import count_steps
+from deephash_pipeline.common.progress import count_steps, track
 from deephash_pipeline.deephash import FeatureExtractor
 from deephash_pipeline.images.batches import SkippedImage
-from deephash_pipeline.images.registration import Picture, register
+from deephash_pipeline.images.registration import Picture, Registration, register
 from deephash_pipeline.provenance import content_digest
 from deephash_pipeline.search.duplicates.candidates import candidates
 from deephash_pipeline.search.duplicates.fingerprints import Fingerprints, fingerprints
-from deephash_pipeline.search.duplicates.groups import Group, Member, Photo, advantage, best_first, read_photo, seen
+from deephash_pipeline.search.duplicates.groups import Group, Photo, read_photo
 from deephash_pipeline.search.duplicates.levels import Level
-from deephash_pipeline.search.duplicates.second_look import difference
+from deephash_pipeline.search.duplicates.proposals import proposed
 from deephash_pipeline.search.images.index import ImageIndex
 from deephash_pipeline.search.images.listing import ListedImage
 
 PATIENCE = 2
 """Neighbours of a picture that are no copies before those farther away are left alone."""
 REGISTERED_KEPT = 256
+
+logger = logging.getLogger(__name__)
 
 
 class Duplicates(NamedTuple):
@@ -44,12 +48,13 @@ class Duplicates(NamedTuple):
     pictures: int
 
 
-def find_duplicates(
+def find_duplicates(  # noqa: PLR0913 - the folders of a user, and what is known of them
     files: Sequence[ListedImage],
     extractor: Callable[[], FeatureExtractor],
     level: Level = Level.DEFAULT,
     reference: Sequence[ListedImage] = (),
     index: ImageIndex | None = None,
+    keep_from: Sequence[Path] = (),
 ) -> Duplicates:
     """Find groups of files of one picture.
 
@@ -59,18 +64,21 @@ def find_duplicates(
         level: name of the share of a picture that may have changed.
         reference: groups are then of a file and what is the same picture here; a file that is in both is of this.
         index: index whose features of unchanged files are taken; their half precision may bring other candidates.
+        keep_from: folders whose files are kept before others, those of the first before those of the second.
 
     Example:
         >>> find_duplicates([], extractor=lambda: None)
         Duplicates(groups=[], skipped=[], pictures=0)
     """
+    logger.info("files to look at: %d", len(files) + len(reference))
     photos, skipped = _photos(files, reference)
+    photos = [photo._replace(preferred=_preferred(photo.path, keep_from)) for photo in photos]
     same = _byte_equal(photos)
     prints = fingerprints([equal[0] for equal in same], extractor, index)
     skipped += [broken._replace(name=photo.name) for broken in prints.skipped for photo in same[broken.row]]
     sides = [{photo.reference for photo in same[row]} for row in prints.rows]
     asked, among = (np.array([not reference or side in both for both in sides], np.bool_) for side in (False, True))
-    copies = _Copies(prints, len(same), level.agreement)
+    copies = Copies(prints, len(same), level.agreement)
     neighbours = candidates(prints, asked, among)
     with count_steps("comparisons", total=len(neighbours)) as advance:
         for done, (row, others) in enumerate(neighbours, start=1):
@@ -81,34 +89,35 @@ def find_duplicates(
     for row, equal in enumerate(same):
         if row not in broken_rows:
             connected[copies.root(row)].update(dict.fromkeys(equal, row))
-    groups = [
-        _group(found, copies)
+    several = [
+        found
         for found in connected.values()
         if len(found) > 1 and (not reference or len({photo.reference for photo in found}) > 1)
     ]
+    groups = [proposed(found, copies.registered) for found in track(several, "groups", len(several))]
     return Duplicates(sorted(groups, key=lambda group: group.members[0].photo.name), skipped, len(photos))
 
 
-class _Copies:
+class Copies:
     """Which pictures are connected by copies."""
 
     def __init__(self, prints: Fingerprints, rows: int, least: float) -> None:
         self.least = least
         self._parents = list(range(rows))
         self._prints, self._places = prints, {row: place for place, row in enumerate(prints.rows.tolist())}
-        self._known: dict[tuple[int, int], float] = {}
+        self._known: dict[tuple[int, int], Registration] = {}
         self._picture = lru_cache(REGISTERED_KEPT)(self._made)
 
     def _made(self, row: int) -> Picture:
         return Picture(self._prints.greys[self._places[row]].astype(np.float32) / np.float32(255))
 
-    def agreement(self, one: int, other: int) -> float:
-        """Correlation of two pictures less the share of what has changed."""
+    def registered(self, one: int, other: int) -> Registration:
+        """How two pictures agree, and where the one lies on the other."""
         pair = min(one, other), max(one, other)
         if pair not in self._known:
-            found = register(*map(self._picture, pair))
-            self._known[pair] = found.correlation - found.changed
-        return self._known[pair]
+            self._known[pair] = register(*map(self._picture, pair))
+        found = self._known[pair]
+        return found if one <= other else found.turned_round()
 
     def connect(self, row: int, others: list[int]) -> None:
         """Connect a picture with its neighbours, nearest first, until some are none; what is connected is passed."""
@@ -116,7 +125,7 @@ class _Copies:
         for other in others:
             if self.root(row) == self.root(other):
                 continue
-            if self.agreement(row, other) >= self.least:
+            if self.registered(row, other).agreement >= self.least:
                 self._parents[self.root(other)] = self.root(row)
             elif not (patience := patience - 1):
                 return
@@ -128,42 +137,32 @@ class _Copies:
         return row
 
 
-def _group(found: dict[Photo, int], copies: _Copies) -> Group:
-    """Compare files of a group, by their pictures, with the best of them."""
-    found = {seen(photo): row for photo, row in found.items()}
-    (best, *others), reason = best_first(list(found))
-    members = [Member(best, "keep", 1.0, reason)]
-    for photo in others:
-        equal = found[photo] == found[best]
-        agrees = 1.0 if equal else copies.agreement(found[photo], found[best])
-        if photo.reference:
-            members.append(Member(photo, "keep", agrees, "in the reference"))
-        elif equal:
-            members.append(Member(photo, "remove", agrees, "equal bytes"))
-        elif photo.pages > 1:
-            members.append(Member(photo, "look", agrees, "only the first of its pages is compared"))
-        elif agrees < copies.least:
-            members.append(Member(photo, "look", agrees, "a copy of a copy: look at it"))
-        # What the loosest level takes may have text over it.
-        elif doubt := advantage(photo, best) or difference(best, photo, copies.least >= Level.DEFAULT.agreement):
-            members.append(Member(photo, "look", agrees, doubt))
-        else:
-            members.append(Member(photo, "remove", agrees, "same picture"))
-    return Group(members)
-
-
 def _photos(files: Sequence[ListedImage], reference: Sequence[ListedImage]) -> tuple[list[Photo], list[SkippedImage]]:
     """Sizes and dates of all files, each once, whatever names it has: the name of a hard link frees nothing."""
     photos: dict[tuple[int, int], Photo] = {}
-    skipped = []
-    for row, (image, of_reference) in enumerate([*((i, True) for i in reference), *((i, False) for i in files)]):
+    skipped: list[SkippedImage] = []
+    raw: list[str] = []
+    listed = [*((image, True) for image in reference), *((image, False) for image in files)]
+    for row, (image, of_reference) in enumerate(track(listed, "files", len(listed))):
         try:
             status = image.path.stat()
-            if (file := (status.st_dev, status.st_ino)) not in photos:
-                photos[file] = read_photo(image.id, image.path, of_reference)
+            if (file := (status.st_dev, status.st_ino)) in photos:
+                continue
+            photo = read_photo(image.id, image.path, of_reference)
+            if photo.raw:
+                raw.append(photo.name)
+            else:
+                photos[file] = photo
         except Exception as error:  # a damaged file can make Pillow's readers raise anything
             skipped.append(SkippedImage(row, image.id, " ".join(str(error).split()) or type(error).__name__))
+    if raw:
+        logger.warning("raw files that are passed over, being originals: %d, such as %s", len(raw), ascii(raw[0])[1:-1])
     return list(photos.values()), skipped
+
+
+def _preferred(path: Path, folders: Sequence[Path]) -> int:
+    """Number of the first folder that a file is in; as many as there are for none."""
+    return next((row for row, folder in enumerate(folders) if path.is_relative_to(folder.resolve())), len(folders))
 
 
 def _byte_equal(photos: Sequence[Photo]) -> list[list[Photo]]:

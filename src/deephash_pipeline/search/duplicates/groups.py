@@ -10,6 +10,8 @@ import numpy as np
 from PIL import ExifTags, Image
 
 from deephash_pipeline.images.decoding.formats import FORMATS, check_readable
+from deephash_pipeline.search.duplicates.extras import DATE, PLACE, SIDECAR, Extras, extras_of, is_managed
+from deephash_pipeline.search.duplicates.raw_files import is_raw
 
 SIDEWAYS = range(5, 9)
 """EXIF's orientations that swap height and width."""
@@ -39,6 +41,9 @@ class Photo(NamedTuple):
         grey: True if the picture has no colours; before it is `seen`, if its file can have none.
         lossless: True if the file keeps every pixel.
         transparent: True if the picture, once it is `seen`, can be seen through.
+        extras: what it has beside its pixels.
+        preferred: number of the folder to keep from that it is in, the first being 0; as many as there are for none.
+        raw: True for the file of a camera's sensor, which is an original.
 
     Example:
         >>> Photo("a.jpg", Path("/photos/a.jpg"), 640, 480, 51_200, 1.6e9).pixels
@@ -56,6 +61,9 @@ class Photo(NamedTuple):
     grey: bool = False
     lossless: bool = False
     transparent: bool = False
+    extras: Extras = Extras()
+    preferred: int = 0
+    raw: bool = False
 
     @property
     def pixels(self) -> int:
@@ -64,8 +72,11 @@ class Photo(NamedTuple):
 
     @property
     def date(self) -> str:
-        """Local time of the last change."""
-        return datetime.fromtimestamp(self.modified).isoformat(" ", "seconds")
+        """Local time of the last change; empty for one that no calendar has, as network drives give."""
+        try:
+            return datetime.fromtimestamp(self.modified).isoformat(" ", "seconds")
+        except (ValueError, OverflowError, OSError):
+            return ""
 
 
 class Member(NamedTuple):
@@ -114,6 +125,8 @@ def read_photo(name: str, path: Path, reference: bool = False) -> Photo:
             sideways = image.format != "TIFF" and image.getexif().get(ExifTags.Base.Orientation) in SIDEWAYS
         except Exception:  # without EXIF that can be read it is as it is
             sideways = False
+        raw = is_raw(image, path)
+        extras = extras_of(image, path)
         # What follows the first picture of an MPO, a JPEG of cameras, belongs to it: a depth or a preview.
         try:
             pages = 1 if image.format == "MPO" else getattr(image, "n_frames", 1)
@@ -121,7 +134,9 @@ def read_photo(name: str, path: Path, reference: bool = False) -> Photo:
             pages = 2
     if sideways:
         width, height = height, width
-    return Photo(name, path, width, height, status.st_size, status.st_mtime, reference, pages, grey, lossless)
+    size, modified = status.st_size, status.st_mtime
+    photo = Photo(name, path, width, height, size, modified, reference, pages, grey, lossless)
+    return photo._replace(extras=extras, raw=raw)
 
 
 def _is_lossless_webp(path: Path) -> bool:
@@ -163,10 +178,31 @@ def advantage(photo: Photo, best: Photo) -> str | None:
         'larger than that in the reference: look at it'
     """
     if photo.pixels > best.pixels:
-        return "larger than that in the reference: look at it"
+        return f"larger than {'that in the reference' if best.reference else 'the one to keep'}: look at it"
+    if more := beside(photo, best):
+        return more
     if best.grey and not photo.grey:
         return "in colour, and the larger one is grey: look at it"
     return "transparent, and the larger one is not: look at it" if photo.transparent and not best.transparent else None
+
+
+def beside(photo: Photo, best: Photo) -> str | None:
+    """Say what a file has beside its pixels that the one to keep lacks; None for nothing.
+
+    Example:
+        >>> one = Photo("a.jpg", Path("a.jpg"), 640, 480, 51_200, 1.6e9, extras=Extras(frozenset({"place"})))
+        >>> beside(one, one._replace(extras=Extras()))
+        'has a place, the one to keep none: look at it'
+    """
+    if lacking := sorted(photo.extras.names - best.extras.names):
+        return f"has a {', a '.join(lacking)}, the one to keep none: look at it"
+    if is_managed(photo.path):
+        return "in the library of another program: look at it"
+    # That of the one to keep may say something else.
+    if SIDECAR in photo.extras.names:
+        return f"has a {SIDECAR}: look at it"
+    # Some programs leave out the part of a second.
+    return None if best.extras.taken.startswith(photo.extras.taken) else "taken at another time: look at it"
 
 
 def best_first(photos: Sequence[Photo]) -> tuple[list[Photo], str]:
@@ -189,8 +225,12 @@ def best_first(photos: Sequence[Photo]) -> tuple[list[Photo], str]:
 
 def _worth(photo: Photo) -> dict[str, float]:
     """What is least for the file to keep, by what is said where it decides."""
+    names = photo.extras.names
     return {
+        "in the folder to keep from": photo.preferred,
         "most pixels": -photo.pixels,
+        "as many pixels, with date or place": -len(names & {DATE, PLACE}),
+        "as many pixels, with more beside them": -len(names),
         "as many pixels, in colour": photo.grey,
         "as many pixels, transparent": not photo.transparent,
         "as many pixels, lossless": not photo.lossless,

@@ -1,16 +1,20 @@
 """Folders, globs, files and CSVs, as a user names them -> the images there are."""
 
 import glob
+import logging
 import os
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import chain, takewhile
 from pathlib import Path
 from typing import NamedTuple
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.common.folders import holds_index, matches, walk
+from deephash_pipeline.common.folders import holds_index, is_foreign, matches, walk
 from deephash_pipeline.images.batches import SkippedImage
 from deephash_pipeline.images.decoding.formats import is_image, only_images
+
+logger = logging.getLogger(__name__)
 
 
 class ListedImage(NamedTuple):
@@ -44,9 +48,10 @@ def list_images(paths: Sequence[str | Path], empty: bool = False) -> tuple[list[
     has the first of them.
 
     Args:
-        paths: folders, searched at any depth without what is hidden and without indexes; files; globs of files and
-            folders such as ``photos/**/*.jpg``; CSV files with a column `path` (from the folder of the CSV) and perhaps
-            `label`. The label of other files is the name of their folder.
+        paths: folders, searched at any depth without what is hidden, without indexes, and without folders that hold
+            trash, previews or thumbnails of other programs, which are named in a line of the log; files; globs of files
+            and folders such as ``photos/**/*.jpg``; CSV files with a column `path` (from the folder of the CSV) and
+            perhaps `label`. The label of other files is the name of their folder.
         empty: True if folders may have no image, as those of an index may that follows them.
 
     Returns:
@@ -67,7 +72,8 @@ def list_images(paths: Sequence[str | Path], empty: bool = False) -> tuple[list[
     """
     found: dict[Path, ListedImage] = {}
     skipped = []
-    for row, image in enumerate(image for path in paths for image in _images_of(str(path))):
+    foreign: list[str] = []
+    for row, image in enumerate(image for path in paths for image in _images_of(str(path), foreign)):
         try:
             f"{image.id}{image.path}{image.label}".encode()
         except UnicodeEncodeError:
@@ -76,6 +82,7 @@ def list_images(paths: Sequence[str | Path], empty: bool = False) -> tuple[list[
         before = found.setdefault(image.path, image)
         if before.id == image.id and before.label != image.label:
             raise InputError(f"{image.id} is given with the labels {before.label} and {image.label}: give it one")
+    _name_foreign(foreign)
     if not found and (skipped or not (empty and searched_folders(paths))):
         places = ", ".join(map(str, paths)) or "nothing"
         reason = f" that can be read (left out: {skipped[0].name}: {skipped[0].reason})" if skipped else ""
@@ -100,26 +107,50 @@ def searched_folders(paths: Sequence[str | Path]) -> list[Path]:
     return folders
 
 
-def _images_of(given: str) -> Iterator[ListedImage]:
+def _name_foreign(folders: Sequence[str]) -> None:
+    if folders:
+        kinds = Counter(os.path.basename(folder) for folder in dict.fromkeys(folders))
+        counts = ascii(", ".join(f"{kind} {count}" for kind, count in kinds.most_common()))[1:-1]
+        message = "folders of trash, previews and thumbnails that are passed over: %d (%s), such as %s"
+        logger.warning(message, kinds.total(), counts, ascii(folders[0])[1:-1])
+
+
+def _images_of(given: str, foreign: list[str]) -> Iterator[ListedImage]:
     path = Path(given)
     if path.suffix.lower() == ".csv" and path.is_file():
         yield from _images_of_csv(path)
     elif path.is_dir():
         if holds_index(given) or _in_index(given):
             raise InputError(f"{given} is an index or in one, whose pictures are its own: give folders of images")
-        yield from map(_listed, only_images(_files_below(given)))
+        yield from map(_listed, only_images(_files_below(given, foreign)))
     elif path.exists():
         yield _listed(given)
     elif matched := matches(given):
-        files = chain.from_iterable(_files_below(match) if os.path.isdir(match) else [match] for match in matched)
+        inside = {match: _foreign_part(match, given) for match in matched}
+        foreign += dict.fromkeys(folder for folder in inside.values() if folder is not None)
+        own = [match for match, folder in inside.items() if folder is None]
+        files = chain.from_iterable(_files_below(match, foreign) if os.path.isdir(match) else [match] for match in own)
         # A glob of two stars has files and the folders that they are in.
         yield from map(_listed, only_images(dict.fromkeys(files), lambda name: is_image(name) and not _in_index(name)))
     else:
         raise InputError(f"{given} is not there and matches no file: give folders, files, globs or CSV files")
 
 
-def _files_below(folder: str) -> Iterator[str]:
-    return (os.path.join(folder, name) for name in walk(folder))
+def _files_below(folder: str, foreign: list[str]) -> Iterator[str]:
+    return (os.path.join(folder, name) for name in walk(folder, foreign))
+
+
+def _foreign_part(match: str, pattern: str) -> str | None:
+    """The folder of another program that a match of a glob is in or is, unless the glob names it."""
+    named = Path(pattern).parts
+    for depth, part in enumerate(Path(match).parts):
+        if (
+            is_foreign(part)
+            and part not in named
+            and os.path.isdir(folder := os.path.join(*Path(match).parts[: depth + 1]))
+        ):
+            return folder
+    return None
 
 
 def _in_index(path: str) -> bool:

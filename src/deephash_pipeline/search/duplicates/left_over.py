@@ -1,0 +1,208 @@
+"""What is left over of a picture once another, laid on it and edited as a copy may be, is taken away.
+
+A copy may be scaled, compressed, brighter or of more contrast, blurred, grey, and framed in one colour. The edit is
+fitted to the whole picture; what it does not explain counts where it is largest, and not on average.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.ndimage import gaussian_filter
+
+from deephash_pipeline.images.alignment import inside, laid_on, resolution, shrunk
+
+GREY = np.array([0.299, 0.587, 0.114], dtype=np.float32)
+BLURS = (0.0, 0.6, 1.0, 1.5, 2.0, 3.0)
+"""Standard deviations in pixels by which a copy may be blurred."""
+CONTRAST, SATURATION = (0.5, 2.0), (0.5, 1.6)
+GREYISH = 12
+"""Difference of red, green and blue, of 255, up to which a picture has no colours."""
+SHARPER = 1.35
+"""Times that a copy may have the details of the other: one that has more is no copy of it."""
+FINEST = 0.9
+"""Pixels of the one to keep that are at least one of the copy, by their sides."""
+LEAST_SIDE, LEAST_SEEN = 48, 0.5
+"""Of a copy: pixels of the shorter side, and the share of it that the one to keep has."""
+FINE, COLOURS, BLOCK = 1.0, 2.5, 2.5
+"""Standard deviations in pixels of what is compared, in light and in colours, and of a block."""
+LEVEL, OF_SLOPE = 5.0, 0.2
+"""In greys, what may be left over of a block; more by a share of its slopes."""
+LIGHT_LIMITS, COLOUR_LIMITS = (0.4, 4.0, 1.1), (0.8, 4.0, 3.0)
+"""What may be left over in the worst block: a base, times of that in the middle one, and at most."""
+SHIFT, AROUND, STEADY = 0.35, 4.0, 16.0
+"""Pixels by which a part may have moved, the size of a part, and the power of slopes that is hardly any."""
+FLAT_FRAME = 3.0, 12.0
+"""Greys that half of a frame of one colour may be away from it, and nine tenths: at its edge compression acts."""
+EDGE = 3
+JUMP = 8.0, 3.0
+"""Greys, and times of those inside, by which a picture may change where a copy of a part of it ends."""
+
+
+class Fitted(NamedTuple):
+    """A picture edited to be like another, where it is known, and how sharp the other is beside it."""
+
+    pixels: NDArray[np.float32]
+    known: NDArray[np.bool_]
+    sharpness: float
+
+
+def left_over(kept: NDArray[np.float32], copy: NDArray[np.float32], placement: NDArray[np.float64]) -> str | None:
+    """Say what tells a picture from an edit of another one; None if it is explained in every block.
+
+    Args:
+        kept: float32 (3, height, width) in [0, 255], the one to keep.
+        copy: float32 (3, height, width) of another size.
+        placement: affine map float64 (2, 3) from the copy to the one to keep, of x and y as shares of their sides.
+
+    Example:
+        >>> kept = np.random.default_rng(0).integers(0, 256, (3, 64, 64)).astype(np.float32)
+        >>> left_over(kept, kept * 0.8, np.eye(2, 3)), left_over(kept, kept[::-1], np.eye(2, 3))
+        (None, 'other details')
+    """
+    size = copy.shape[1], copy.shape[2]
+    if min(size) < LEAST_SIDE or min(kept.shape[1:]) < LEAST_SIDE:
+        return "too small to be sure"
+    pixels = resolution(placement, size, kept.shape[1:])
+    if pixels < FINEST:
+        return "finer than the one to keep"
+    kept = np.stack([shrunk(channel, 1 / pixels) for channel in kept])
+    of_kept = kept.shape[1], kept.shape[2]
+    if inside(placement, size, of_kept, 0.0).mean() < LEAST_SEEN:
+        return "shows more than the one to keep"
+    outside = ~inside(placement, size, of_kept, -1.0)
+    if outside.any() and not _is_frame(copy[:, outside]):
+        return "shows more than the one to keep"
+    if _ends_at_an_edge(kept, placement, size):
+        return "the one to keep has a frame or something around it"
+    fitted = _fitted(kept, copy, placement)
+    if fitted is None:
+        return "other light"
+    if fitted.sharpness > SHARPER:
+        return "sharper than the one to keep"
+    return _unexplained(fitted, copy)
+
+
+def _is_frame(pixels: NDArray[np.float32]) -> bool:
+    """Whether pixels (3, n) are of one colour, but for what compression does at its edge."""
+    away = np.abs(pixels - np.median(pixels, axis=1, keepdims=True)).max(axis=0)
+    return bool((np.quantile(away, (0.5, 0.9)) <= FLAT_FRAME).all())
+
+
+def _ends_at_an_edge(kept: NDArray[np.float32], placement: NDArray[np.float64], size: tuple[int, int]) -> bool:
+    """Whether the copy ends on the other where a frame, a window or another picture begins."""
+    height, width = (side + 2 * EDGE for side in size)
+    share = np.array([width / size[1], height / size[0]])
+    wider = np.column_stack([placement[:, :2] * share, placement[:, 2] - placement[:, :2] @ ((share - 1) / 2)])
+    grey = np.einsum("chw,c->hw", kept, GREY)
+    around, known = laid_on(grey, wider, (height, width)), inside(wider, (height, width), grey.shape, 0.5)
+    for turns in range(4):
+        side, seen = np.rot90(around, turns), np.rot90(known, turns)
+        whole = seen[1, 2 * EDGE : -2 * EDGE]
+        if whole.mean() < LEAST_SEEN:
+            continue
+        rows = [side[row, 2 * EDGE : -2 * EDGE][whole] for row in (1, 5, 9)]
+        least, times = JUMP
+        if np.abs(rows[0] - rows[1]).mean() > least + times * np.abs(rows[1] - rows[2]).mean():
+            return True
+    return False
+
+
+def _fitted(kept: NDArray[np.float32], copy: NDArray[np.float32], placement: NDArray[np.float64]) -> Fitted | None:
+    """Lay a picture on its copy, and fit blur, light and colours."""
+    size = copy.shape[1], copy.shape[2]
+    there = np.stack([laid_on(channel, placement, size) for channel in kept])
+    known = inside(placement, size, (kept.shape[1], kept.shape[2]), 1.0)
+    light = np.einsum("chw,c->hw", copy, GREY)
+    # What is black or white may have been darker or brighter.
+    clear = known & (copy > 5).all(axis=0) & (copy < 250).all(axis=0)
+    if clear.sum() < 0.1 * known.sum():
+        clear = known & (light > 5) & (light < 250)
+    tries = []
+    for blur in BLURS:
+        blurred = gaussian_filter(there, (0, blur, blur)) if blur else there
+        grey = np.einsum("chw,c->hw", blurred, GREY)
+        for contrast, level in {(1.0, 0.0), _line(grey[clear], light[clear]), _line(grey[known], light[known])}:
+            if CONTRAST[0] <= contrast <= CONTRAST[1]:
+                error = np.clip(contrast * grey[known] + level, 0, 255) - light[known]
+                tries.append((float(np.square(np.minimum(np.abs(error), 30)).mean()), blur, contrast, level))
+    if not tries:
+        return None
+    _, blur, contrast, level = min(tries)
+    blurred = gaussian_filter(there, (0, blur, blur)) if blur else there
+    grey = np.einsum("chw,c->hw", blurred, GREY)
+    colours = contrast * (blurred - grey)
+    saturation = 0.0
+    if np.ptp(copy, axis=0).max() > GREYISH:
+        ridge = 25.0 * max(clear.sum(), 1)
+        agreement = (colours[:, clear] * (copy - light)[:, clear]).sum() + ridge
+        saturation = float(np.clip(agreement / (np.square(colours[:, clear]).sum() + ridge), *SATURATION))
+    sharp = [_details(one)[known] for one in (light, contrast * np.einsum("chw,c->hw", there, GREY))]
+    sharpness = float((sharp[0] * sharp[1]).sum() / (np.square(sharp[1]).sum() + 1e-3))
+    return Fitted(np.clip(contrast * grey + level + saturation * colours, 0, 255), known, sharpness)
+
+
+def _unexplained(fitted: Fitted, copy: NDArray[np.float32]) -> str | None:
+    """Say what is left over in the worst block."""
+    known = fitted.known
+    light, expected = (np.einsum("chw,c->hw", pixels, GREY) for pixels in (copy, fitted.pixels))
+    rest = gaussian_filter((light - expected) * known, FINE)
+    slopes = [_slopes(gaussian_filter(grey, FINE)) for grey in (light, expected)]
+    steepest = np.maximum(*(np.square(slope).sum(axis=0) for slope in slopes))
+    if _too_much(np.square(rest), steepest, known, LIGHT_LIMITS):
+        return "other details"
+    slope = np.asarray((slopes[0] + slopes[1]) / 2 * known, dtype=np.float32)
+    if _moved(rest, slope)[known].max(initial=0) > SHIFT:
+        return "parts have moved"
+    chroma = [
+        gaussian_filter(pixels - grey, (0, COLOURS, COLOURS))
+        for pixels, grey in ((copy, light), (fitted.pixels, expected))
+    ]
+    other = gaussian_filter((copy - light - fitted.pixels + expected) * known, (0, COLOURS, COLOURS))
+    steepest = np.maximum(*(np.square(np.gradient(colour, axis=(1, 2))).sum(axis=(0, 1)) for colour in chroma))
+    return "other colours" if _too_much(np.square(other).sum(axis=0), steepest, known, COLOUR_LIMITS) else None
+
+
+def _too_much(
+    power: NDArray[np.float32],
+    slopes: NDArray[np.float32],
+    known: NDArray[np.bool_],
+    limits: tuple[float, float, float],
+) -> bool:
+    """Whether more is left over of any block than compression, which acts on all of them, leaves."""
+    root = [np.sqrt(np.maximum(gaussian_filter(some, BLOCK), 0)) for some in (power, slopes)]
+    blocks = (root[0] / (LEVEL + OF_SLOPE * root[1]))[known]
+    base, times, most = limits
+    return bool(blocks.max(initial=0) > min(most, base + times * float(np.median(blocks))))
+
+
+def _moved(rest: NDArray[np.float32], slope: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Pixels by which a shift of the part around a pixel would best explain what is left over."""
+    down, across = slope
+    xx, xy, yy = (gaussian_filter(product, AROUND) for product in (across * across, across * down, down * down))
+    x, y = (gaussian_filter(rest * along, AROUND) for along in (across, down))
+    xx, yy = xx + STEADY, yy + STEADY
+    distance: NDArray[np.float32] = np.hypot(yy * x - xy * y, xx * y - xy * x) / (xx * yy - xy * xy)
+    return distance
+
+
+def _slopes(grey: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Slopes down and across, (2, height, width)."""
+    return np.array(np.gradient(grey), dtype=np.float32)
+
+
+def _details(grey: NDArray[np.float32]) -> NDArray[np.float32]:
+    return np.asarray(grey - gaussian_filter(grey, 1.5))
+
+
+def _line(one: NDArray[np.float32], other: NDArray[np.float32]) -> tuple[float, float]:
+    """Slope and level of the least squares, outliers left out."""
+    chosen = np.ones(one.shape, np.bool_)
+    slope, level = 1.0, 0.0
+    for _ in range(3):
+        if chosen.sum() < 16 or one[chosen].std() < 1e-3:
+            break
+        slope, level = np.polyfit(one[chosen], other[chosen], 1)
+        error = np.abs(other - (slope * one + level))
+        chosen = error <= 3 * max(float(np.median(error)), 1.0)
+    return float(slope), float(level)
