@@ -27,6 +27,7 @@ OF_NO_ARTEFACT = (
     "deephash.feature_hash",
     "images.__main__",
     "images.perceptual_hash",
+    "images.alignment",
     "images.registration",
     "retrieval.code_files",
     "search",
