@@ -192,4 +192,6 @@ def _log_plainly() -> None:
     handler.setFormatter(logging.Formatter("%(message)s"))
     requests = logging.getLogger("deephash_pipeline.search.serving")
     requests.addHandler(handler)
+    # Those of the root are for what goes wrong.
+    requests.setLevel(logging.INFO)
     requests.propagate = False

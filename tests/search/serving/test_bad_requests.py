@@ -50,6 +50,8 @@ QUESTIONS = {
     "label too long": {"label": "x" * 201},
 }
 BODIES = {
+    "k true": {"json": {"image": TEXT, "k": True}},
+    "radius false": {"json": {"image": TEXT, "radius": False}},
     "half json": raw(b'{"image": ', "application/json"),
     "json list": {"json": [TEXT]},
     "lone surrogate": raw(b'{"image": "\\ud800"}', "application/json"),
@@ -102,6 +104,7 @@ CODES = {
     "too many codes": {"codes": ["01" * 24] * 1001},
     "codes of an unknown index": {"codes": ["01" * 24], "index": "other"},
     "codes with a large k": {"codes": ["01" * 24], "k": 1001},
+    "codes with k true": {"codes": ["01" * 24], "k": True},
     "codes with an unknown field": {"codes": ["01" * 24], "radius": 3},
     "codes with an unknown label": {"codes": ["01" * 24], "label": ["none"]},
 }
@@ -109,7 +112,16 @@ HOSTS_OF_NO_PUBLIC_ADDRESS = [
     *("127.0.0.1", "127.1", "0", "0.0.0.0", "2130706433", "localhost", "10.0.0.1", "172.16.0.1", "192.168.1.1"),
     *("100.64.0.1", "169.254.169.254", "224.0.0.1", "255.255.255.255", "[::1]", "[::]", "[::ffff:127.0.0.1]"),
     *("[fe80::1]", "[fc00::1]", "[2002:7f00:1::]", "[2001:0:808:808::8000:1]", "[::127.0.0.1]", "[fec0::1]"),
-    *("[64:ff9b::127.0.0.1]", "[64:ff9b:1::7f00:1]", "[::1", "user:word@example.com", "example.com:8080"),
+    *(
+        "168.63.129.16",
+        "192.0.0.192",
+        "[::ffff:168.63.129.16]",
+        "[64:ff9b::127.0.0.1]",
+        "[64:ff9b:1::7f00:1]",
+        "[::1",
+        "user:word@example.com",
+        "example.com:8080",
+    ),
     *("example.com:99999", "example.com:x"),
 ]
 URLS = [
@@ -169,6 +181,42 @@ def test_a_body_of_another_form_is_refused(client, name):
     refused(client.post("/v1/search", **BODIES[name]))
     body = dict(BODIES[name])
     refused(client.post("/v1/items", headers=WRITER | body.pop("headers", {}), **body))
+
+
+@pytest.mark.parametrize("vector", [[True] * 8, ["1"] * 8, [1, 2, None], "1,2", [[1, 2]], {"0": 1}])
+def test_a_vector_of_anything_but_numbers_is_refused(client, vector):
+    answer = refused(client.post("/v1/search", json={"vector": vector}), 422)
+    assert answer.json()["error"].startswith("vector")
+    refused(client.post("/v1/items", json={"vector": vector}, headers=WRITER), 422)
+
+
+@pytest.mark.parametrize("value", [True, None, [1]])
+def test_metadata_of_anything_but_texts_and_numbers_is_refused(client, value):
+    refused(client.post("/v1/items", json={"vector": [1], "metadata": {"a": value}}, headers=WRITER), 422)
+
+
+@pytest.mark.parametrize("route", ["/v1/search", "/v1/search/codes", "/v1/items"])
+@pytest.mark.parametrize("encoding", ["gzip", "br", "GZIP, identity"])
+def test_a_compressed_body_is_said_to_be_one(client, route, encoding):
+    body = gzip.compress(b"{}")
+    headers = WRITER | {"content-type": "application/json", "content-encoding": encoding}
+    assert "compressed" in refused(client.post(route, content=body, headers=headers), 415).json()["error"]
+
+
+def test_a_compressed_body_that_says_nothing_of_it_is_known_by_its_first_bytes(client):
+    assert "compressed" in refused(client.post("/v1/search", **BODIES["compressed json"]), 415).json()["error"]
+
+
+@pytest.mark.parametrize("broken", ["\n", "\r\n", " "])
+def test_base64_may_be_broken_into_lines(client, broken):
+    lines = broken.join(TEXT[place : place + 76] for place in range(0, len(TEXT), 76))
+    for text in (lines, f"data:image/png;base64,{lines}\n"):
+        assert client.post("/v1/search", json={"image": text}).status_code == 200
+
+
+def test_a_body_that_is_said_to_be_as_it_is_is_taken(client):
+    response = client.post("/v1/search", json={"image": TEXT}, headers={"content-encoding": "identity"})
+    assert response.status_code == 200
 
 
 @pytest.mark.parametrize("name", CODES)

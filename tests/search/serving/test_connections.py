@@ -52,9 +52,23 @@ def everything(connection):
     [
         *((b"", b""), (HEAD, b""), (HEAD + b"\r\n" + HEAD, b"200"), (b"nonsense\r\n\r\n", b"400")),
         (HEAD + b"X: " + b"x" * MOST_HEADER_BYTES, b"400"),
+        (HEAD + b"X: " + b"x" * MOST_HEADER_BYTES + b"\r\n\r\n", b"431"),
+        (HEAD + b"X: " + b"x" * 50_000 + b"\r\nY: " + b"x" * 50_000 + b"\r\n\r\n", b"431"),
+        (b"GET /healthz?" + b"x" * MOST_HEADER_BYTES + b" HTTP/1.1\r\nHost: localhost\r\n\r\n", b"431"),
         *((POST % route, b"408") for route in (b"/v1/search", b"/v1/search/codes")),
     ],
-    ids=["nothing", "half a head", "half a second head", "nonsense", "long headers", "search", "codes"],
+    ids=[
+        "nothing",
+        "half a head",
+        "half a second head",
+        "nonsense",
+        "long headers",
+        "long",
+        "two",
+        "address",
+        "search",
+        "codes",
+    ],
 )
 def test_a_request_that_does_not_arrive_is_ended_in_one_line(connect, sent, status):
     answer = everything(connect(sent))

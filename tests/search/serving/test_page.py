@@ -4,6 +4,7 @@ import re
 from html.parser import HTMLParser
 
 import pytest
+from fastapi import FastAPI
 from fastapi.responses import HTMLResponse
 
 from deephash_pipeline.search.serving import ServiceSettings, create_app
@@ -93,6 +94,20 @@ def test_a_link_to_an_item_shows_what_is_most_like_it(browse):
     assert shown.differing == [f"{distance} of 48 bits differ" for distance in distances]
     assert shown.tiles[0]["data-id"].startswith("photos/3/")
     assert shown.text["said"].startswith("24 of 60 pictures")
+
+
+@in_a_browser
+def test_it_works_below_a_path_of_a_proxy(index, tmp_path):
+    outer = FastAPI()
+    outer.mount("/below/it", create_app({"photos.index": index}))
+    with running(outer) as service:
+        dump = dumped(f"{service}/below/it/#index=photos.index&id=photos%2F3%2F0003.png", tmp_path / "profile")
+    shown = Tiles(re.sub(r"<script.*?</script>", "", dump, flags=re.DOTALL))
+    assert len(shown.tiles) == 24
+    assert shown.text["said"].startswith("24 of 60 pictures")
+    assert shown.ids["duplicates"]["href"] == "duplicates?index=photos.index"
+    # A picture that cannot be loaded is taken out of its tile.
+    assert len(re.findall(r'<img [^>]*src="v1/items/[^"]+"', dump)) == 25
 
 
 @in_a_browser

@@ -1,5 +1,6 @@
 """The service as a process: what it says, how it ends, and what `kill -9` leaves."""
 
+import json
 import os
 import re
 import signal
@@ -44,6 +45,23 @@ def start(folder):
         process.kill()
         process.wait()
         process.stdout.close()
+
+
+def test_each_request_is_a_line_of_json(start):
+    process, address = start()
+    with httpx.Client(base_url=address, timeout=60) as client:
+        client.get("/healthz")
+        client.post("/v1/search", files={"image": picture(3)})
+        client.get("/v1/items/nobody")
+    process.send_signal(signal.SIGTERM)
+    said = process.communicate(timeout=60)[0].splitlines()
+    lines = [json.loads(line) for line in said]
+    assert [(line["method"], line["route"], line["status"]) for line in lines] == [
+        ("GET", "/healthz", 200),
+        ("POST", "/v1/search", 200),
+        ("GET", "/v1/items/{item_id:path}", 404),
+    ]
+    assert all(0 <= line["seconds"] < 60 for line in lines)
 
 
 @pytest.mark.complete

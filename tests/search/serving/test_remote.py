@@ -81,3 +81,28 @@ def test_a_name_with_one_private_address_among_public_ones_is_refused(monkeypatc
     monkeypatch.setattr(remote, "addresses_of", lambda host, port: ["8.8.8.8", "10.0.0.1"])
     with pytest.raises(HTTPException, match="no public address"):
         remote.fetched("http://mixed.example/", 1000, 1)
+
+
+INSIDE = [
+    *("0.1.2.3", "10.255.255.255", "100.64.0.0", "100.100.100.200", "127.0.0.53", "168.63.129.16", "169.254.170.2"),
+    *("172.31.0.1", "192.0.0.1", "192.0.0.8", "192.0.0.170", "192.0.0.192", "192.0.2.1", "192.88.99.1", "192.168.0.1"),
+    *("198.18.0.1", "198.19.255.255", "198.51.100.1", "203.0.113.1", "224.0.0.251", "239.1.1.1", "240.0.0.1"),
+    *("::", "::1", "::168.63.129.16", "::ffff:168.63.129.16", "::ffff:192.0.0.192", "64:ff9b::168.63.129.16"),
+    *("64:ff9b::10.0.0.1", "64:ff9b:1::1", "100::1", "2001::1", "2001:2::1", "2001:20::1", "2001:db8::1"),
+    *("2002:a83f:8110::1", "3fff::1", "5f00::1", "fc00::1", "fd00:ec2::254", "fe80::1%eth0", "fec0::1", "ff02::1"),
+]
+PUBLIC = [
+    *("1.1.1.1", "8.8.8.8", "100.63.255.255", "100.128.0.1", "168.63.129.15", "168.63.129.17", "172.32.0.1"),
+    *("192.0.1.1", "198.20.0.1", "223.255.255.1", "::ffff:8.8.8.8", "64:ff9b::8.8.8.8", "2001:4860:4860::8888"),
+    *("2606:4700::1111", "2a00:1450::1"),
+]
+
+
+@pytest.mark.parametrize("address", INSIDE)
+def test_addresses_of_special_purposes_are_not_public_on_any_version_of_python(address):
+    assert not remote.is_public(address)
+
+
+@pytest.mark.parametrize("address", PUBLIC)
+def test_their_neighbours_are_public(address):
+    assert remote.is_public(address)

@@ -14,6 +14,7 @@ from typing import Any
 
 from fastapi import HTTPException
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -24,6 +25,8 @@ logger = logging.getLogger(__name__)
 
 HUNG_UP = 499
 """What nginx counts a client that did not wait as; nobody reads it."""
+MOST_HEADER_BYTES = 65_536
+COMPRESSED = "the body is compressed, which this service does not take; send it as it is, without Content-Encoding"
 HEADERS = [(b"x-content-type-options", b"nosniff"), (b"referrer-policy", b"no-referrer")]
 
 
@@ -103,7 +106,10 @@ class Observed:
             await send(message)
 
         try:
-            await self.app(scope, limited, noted)
+            if problem := _of_the_head(scope):
+                await JSONResponse({"error": problem[1]}, problem[0])(scope, receive, noted)
+            else:
+                await self.app(scope, limited, noted)
         finally:
             route = getattr(scope.get("route"), "path", "none")
             seconds = time.perf_counter() - began
@@ -116,6 +122,16 @@ class Observed:
 
     def _too_large(self) -> HTTPException:
         return HTTPException(413, f"the request has more than {self.settings.most_bytes:,} bytes; send a smaller one")
+
+
+def _of_the_head(scope: Scope) -> tuple[int, str] | None:
+    """Status and line for what is wrong with the first line and the headers of a request."""
+    # The parser counts only what it waits for the rest of.
+    head = len(scope.get("raw_path") or b"") + len(scope["query_string"])
+    if head + sum(len(name) + len(value) for name, value in scope["headers"]) > MOST_HEADER_BYTES:
+        return 431, f"the headers have more than {MOST_HEADER_BYTES:,} bytes; send fewer"
+    encodings = {value.strip().lower() for name, value in scope["headers"] if name == b"content-encoding"}
+    return (415, COMPRESSED) if encodings - {b"", b"identity"} else None
 
 
 def fault_of_the_machine(error: Exception) -> tuple[int, str] | None:
@@ -135,9 +151,6 @@ def fault_of_the_machine(error: Exception) -> tuple[int, str] | None:
     # No path of the machine is told.
     reason = os.strerror(cause.errno or 0) if isinstance(cause, OSError) else str(cause)
     return 503, f"the service cannot read or write its files ({reason}); ask its keeper"
-
-
-MOST_HEADER_BYTES = 65_536
 
 
 class GuardedProtocol(H11Protocol):

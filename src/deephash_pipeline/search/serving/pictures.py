@@ -28,14 +28,14 @@ MOST_KEPT_BYTES = 2**28
 
 
 def from_base64(text: str) -> bytes:
-    """Decode base64, also as a data: URL.
+    """Decode base64, also as a data: URL, and broken into lines as mail and command lines have it.
 
     Raises:
         HTTPException: 422, it is none.
     """
     encoded = text.partition(",")[2] if text.startswith("data:") else text
     try:
-        return base64.b64decode(encoded, validate=True)
+        return base64.b64decode("".join(encoded.split()), validate=True)
     except (binascii.Error, ValueError) as error:
         raise HTTPException(422, f"image: no base64 ({error})") from error
 

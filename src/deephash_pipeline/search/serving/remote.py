@@ -21,6 +21,20 @@ LONGEST_URL = 2048
 BYTES_AT_ONCE = 65_536
 HEADERS = {"Accept": "image/*", "User-Agent": "deephash-pipeline"}
 GLOBAL_UNICAST, NAT64 = ipaddress.IPv6Network("2000::/3"), ipaddress.IPv6Network("64:ff9b::/96")
+# Python's own list is of its version: 3.11.7 takes all of 192.0.0.0/24 but eight addresses for public.
+INSIDE = [
+    ipaddress.ip_network(network)
+    for network in (
+        *("0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12"),
+        *("192.0.0.0/24", "192.0.2.0/24", "192.31.196.0/24", "192.52.193.0/24", "192.88.99.0/24", "192.168.0.0/16"),
+        *("192.175.48.0/24", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4"),
+        # Teredo and other protocols, documentation, 6to4, AS112, documentation.
+        *("2001::/23", "2001:db8::/32", "2002::/16", "2620:4f:8000::/48", "3fff::/20"),
+        # Every virtual machine of Azure reaches the host's services here.
+        "168.63.129.16/32",
+    )
+]
+"""Addresses for special purposes, after IANA's two registries, and one of a cloud."""
 REDIRECTS = (301, 302, 303, 307, 308)
 
 
@@ -79,7 +93,7 @@ def _checked(url: str) -> SplitResult:
 
 
 def is_public(address: str) -> bool:
-    """Whether an IP address is one of the public internet.
+    """Whether an IP address is one of the public internet; one that stands for an IPv4 address is as that is.
 
     Example:
         >>> is_public("127.0.0.1"), is_public("169.254.169.254"), is_public("::ffff:10.0.0.1"), is_public("8.8.8.8")
@@ -89,10 +103,9 @@ def is_public(address: str) -> bool:
     if isinstance(number, ipaddress.IPv6Address):
         if number.ipv4_mapped or number in NAT64:
             number = ipaddress.IPv4Address(int(number) % 2**32)
-        elif number not in GLOBAL_UNICAST or number.sixtofour or number.teredo:
-            # 6to4 and Teredo have an IPv4 address inside, too; no server is left behind either.
+        elif number not in GLOBAL_UNICAST:
             return False
-    return number.is_global and not number.is_multicast
+    return number.is_global and not any(number in network for network in INSIDE)
 
 
 def addresses_of(host: str, port: int) -> list[str]:

@@ -10,6 +10,7 @@ from python_multipart.exceptions import FormParserError
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import UploadFile
 
+from deephash_pipeline.search.serving.observing import COMPRESSED
 from deephash_pipeline.search.serving.pictures import from_base64
 from deephash_pipeline.search.serving.remote import fetched
 from deephash_pipeline.search.serving.schemas import Question
@@ -17,6 +18,7 @@ from deephash_pipeline.search.serving.settings import ServiceSettings
 
 MOST_FIELDS = 50
 MOST_FIELD_BYTES = 65_536
+GZIP = b"\x1f\x8b"
 
 Fields = TypeVar("Fields", bound=BaseModel)
 
@@ -39,7 +41,10 @@ async def read_fields(request: Request, model: type[Fields], settings: ServiceSe
             return await _read_form(request, model)
         if kind != "application/json":
             raise HTTPException(415, "send multipart/form-data with a file `image`, or application/json")
-        fields = model.model_validate_json(await request.body())
+        body = await request.body()
+        if body.startswith(GZIP):
+            raise HTTPException(415, COMPRESSED)
+        fields = model.model_validate_json(body)
     except ValidationError as error:
         raise HTTPException(422, one_line(error.errors())) from error
     if getattr(fields, "vector", None) is not None:

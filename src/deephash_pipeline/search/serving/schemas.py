@@ -3,7 +3,7 @@
 import unicodedata
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, Strict, StringConstraints
 from pydantic_core import PydanticCustomError
 
 from deephash_pipeline.retrieval.codes import MAXIMUM_CODE_LENGTH
@@ -17,6 +17,18 @@ Labels = Annotated[
 MOST_CODES = 1000
 
 
+def _whole(given: Any) -> Any:
+    if isinstance(given, bool):
+        raise PydanticCustomError("int_type", "Input should be a valid integer")
+    return given
+
+
+Whole = Annotated[int, BeforeValidator(_whole)]
+"""An integer; a form has it as a text."""
+Number = Annotated[float, Strict()]
+"""Of JSON, and neither a text nor true."""
+
+
 class Where(BaseModel):
     """Which index is asked."""
 
@@ -28,8 +40,8 @@ class Where(BaseModel):
 class Question(Where):
     """How much is asked."""
 
-    k: int = Field(20, ge=1, description="How many to find.", examples=[10])
-    radius: int | None = Field(None, ge=0, le=MAXIMUM_CODE_LENGTH, description="Most bits away.", examples=[8])
+    k: Whole = Field(20, ge=1, description="How many to find.", examples=[10])
+    radius: Whole | None = Field(None, ge=0, le=MAXIMUM_CODE_LENGTH, description="Most bits away.", examples=[8])
     label: Labels | None = Field(None, description="Only of these labels.", examples=[["3"]])
     distinct: bool = Field(False, description="Whether to hide copies of pictures that come before.")
 
@@ -38,7 +50,7 @@ class Sent(Where):
     """A picture in base64, or a vector."""
 
     image: str = Field("", description="PNG, JPEG, WebP or BMP in base64, or a data: URL.", examples=["iVBORw0KGgo="])
-    vector: list[float] | None = Field(
+    vector: list[Number] | None = Field(
         None,
         min_length=1,
         description="Numbers, in place of `image`, where the index has vectors.",
@@ -61,7 +73,7 @@ class CodesQuestion(Where):
     codes: list[Annotated[str, StringConstraints(pattern="^[01]+$", max_length=MAXIMUM_CODE_LENGTH)]] = Field(
         min_length=1, max_length=MOST_CODES, description="Bits, first to last.", examples=[["011010011100"]]
     )
-    k: int = Field(20, ge=1, description="How many to find for each.", examples=[10])
+    k: Whole = Field(20, ge=1, description="How many to find for each.", examples=[10])
     label: Labels | None = Field(None, description="Only of these labels.")
 
 
@@ -99,7 +111,7 @@ class NewItem(Sent):
         examples=["cats/7"],
     )
     label: Label | None = Field(None, description="Of its class.", examples=["cat"])
-    metadata: dict[str, str | int | float] | None = Field(
+    metadata: dict[str, str | Whole | Number] | None = Field(
         None, description="Of a vector, by column.", examples=[{"year": 2020}]
     )
     replace: bool = Field(False, description="Whether an item of the same id gives way.")
