@@ -95,6 +95,23 @@ def test_tar_shards_are_a_block_each_and_samples_have_classes(tmp_path, pictures
     assert all(label == name.split("/")[1] for name, label in labels.items())
 
 
+@pytest.mark.parametrize("order", ["beside", "after", "before"])
+def test_an_image_of_a_shard_has_its_own_label_whatever_dots_are_in_names_and_wherever_it_stands(
+    order, tmp_path, pictures, hasher
+):
+    content = next(content for name, content in sorted(pictures.items()) if name not in BROKEN)
+    named = {"d.1/photo.v1.0001": "cat", "d.1/photo.v1.0002": "dog", "d.2/photo.v1.0001": "cow", "plain": "owl"}
+    images = {f"{stem}.png": content for stem in [*named, "plain.left", "photo.v1"]}
+    labels = {f"{stem}.cls": label.encode() for stem, label in named.items()}
+    beside = {name: content for stem in named for name, content in [*images.items(), *labels.items()] if stem in name}
+    members = {"beside": {**beside, **images}, "after": {**images, **labels}, "before": {**labels, **images}}[order]
+    write_tar(tmp_path / "some.tar", members)
+    _, found, broken = encoded(Source(f"{tmp_path}/some.tar"), hasher)
+    expected = {f"{stem}.png": label for stem, label in named.items()}
+    assert not broken
+    assert found == {f"some.tar/{name}": expected.get(name, "owl" if "plain" in name else None) for name in images}
+
+
 @pytest.mark.parametrize("bytes_left", [600, 1100, 1536])
 def test_a_shard_that_ends_in_the_middle_gives_what_is_before_and_is_listed(bytes_left, tmp_path, pictures, hasher):
     write_tar(tmp_path / "whole.tar", {name: pictures[name] for name in ("0/00.png", "0/03.png")})

@@ -4,8 +4,7 @@ import functools
 import tarfile
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import count, groupby
-from operator import itemgetter
+from itertools import count
 from pathlib import Path, PurePosixPath
 from typing import IO, NamedTuple
 
@@ -33,7 +32,7 @@ class NamedImage(NamedTuple):
     Attributes:
         name: id of the image.
         image: path of its file, or contents; empty where there is none.
-        label: name of its class, if it has one.
+        label: name of its class, if it has one; of an image in a tar shard `ShardLabels` has it.
     """
 
     name: str
@@ -41,10 +40,47 @@ class NamedImage(NamedTuple):
     label: str | None
 
 
-def images_of(block: Block, source: Source) -> Iterator[NamedImage]:
+class ShardLabels:
+    """Labels of a tar shard, wherever in it they stand: all are known once it is read.
+
+    An image has the label that is called as it is, else that of a shorter name, up to a dot: `1.left.png` has that of
+    `1.left.cls`, or of `1.cls`.
+
+    Example:
+        >>> labels = ShardLabels()
+        >>> labels.add("a/1.v2.cls", b"cat")
+        >>> labels.add("a/1.cls", b"dog")
+        >>> labels.of("a/1.v2.png"), labels.of("a/1.v3.png"), labels.of("a/2.png")
+        ('cat', 'dog', None)
+    """
+
+    def __init__(self) -> None:
+        self._of_stem: dict[str, str | None] = {}
+
+    def add(self, name: str, content: bytes) -> None:
+        """Take the label in a file of the shard; the first of those of one name stays."""
+        text = content.decode(errors="replace").strip() or None
+        self._of_stem.setdefault(name[: -len(LABEL)], text)
+
+    def of(self, name: str) -> str | None:
+        """The label of an image of the shard; None if it has none."""
+        folder, slash, stem = name.rpartition("/")
+        while "." in stem and self._of_stem:
+            stem = stem.rpartition(".")[0]
+            if (known := folder + slash + stem) in self._of_stem:
+                return self._of_stem[known]
+        return None
+
+
+def images_of(block: Block, source: Source, labels: ShardLabels) -> Iterator[NamedImage]:
     """Read the images of a block; those of shards one after the other, those of a store some at a time.
 
     A shard that ends in the middle gives what is before that, and a last image with the shard's name and no content.
+
+    Args:
+        block: the block.
+        source: source that it is of.
+        labels: labels that a tar shard adds its own to.
 
     Raises:
         InputError: a store cannot be reached.
@@ -52,7 +88,7 @@ def images_of(block: Block, source: Source) -> Iterator[NamedImage]:
     if block.row_groups:
         return _of_parquet(block, source)
     if block.shard:
-        return _of_tar(block, source)
+        return _of_tar(block, source, labels)
     if is_remote(source.root) or any(is_remote(entry.name) for entry in block.entries):
         return _of_store(block, source)
     paths = (local_path(joined(source.root, entry.name)) for entry in block.entries)
@@ -69,25 +105,20 @@ def _of_store(block: Block, source: Source) -> Iterator[NamedImage]:
             yield NamedImage(entry.name, content or b"", entry.label)
 
 
-def _of_tar(block: Block, source: Source) -> Iterator[NamedImage]:
-    """Stream a shard in WebDataset's layout: files that share a name up to its first dot are one sample.
-
-    The image is the file with an image's suffix, the label the text of the file with the suffix ``.cls``.
-    """
+def _of_tar(block: Block, source: Source, labels: ShardLabels) -> Iterator[NamedImage]:
+    """Stream a shard: images are files with an image's suffix, labels the texts of those with the suffix ``.cls``."""
     options = {"block_size": READ_AHEAD, "cache_type": "readahead"} if is_remote(source.root) else {}
     address = joined(source.root, block.shard)
     with reached(address) as (filesystem, path), filesystem.open(path, "rb", **options) as file:
-        for _, files in groupby(_files_of(file, block.size), key=itemgetter(0)):
-            sample = {name: content for _, name, content in files}
-            labels = [content for name, content in sample.items() if name.lower().endswith(LABEL)]
-            label = labels[-1].decode(errors="replace").strip() or None if labels else None
-            for name, content in sample.items():
-                if not name.lower().endswith(LABEL):
-                    yield NamedImage(f"{block.shard}/{name}" if name else block.shard, content, label)
+        for name, content in _files_of(file, block.size):
+            if name.lower().endswith(LABEL):
+                labels.add(f"{block.shard}/{name}", content)
+            else:
+                yield NamedImage(f"{block.shard}/{name}" if name else block.shard, content, None)
 
 
-def _files_of(file: IO[bytes], size: int) -> Iterator[tuple[str, str, bytes]]:
-    """Yield sample, name and content of the files of a shard; a last one without a name if it ends in the middle."""
+def _files_of(file: IO[bytes], size: int) -> Iterator[tuple[str, bytes]]:
+    """Yield name and content of the files of a shard; a last one without a name if it ends in the middle."""
     try:
         with tarfile.open(fileobj=file, mode="r|") as shard:
             for member in shard:
@@ -96,12 +127,12 @@ def _files_of(file: IO[bytes], size: int) -> Iterator[tuple[str, str, bytes]]:
                 shown = not name.name.startswith(".") and name.suffix.lower() in {*SUFFIXES, LABEL}
                 extracted = shard.extractfile(member) if shown and member.isfile() else None
                 if extracted is not None:
-                    yield str(name.with_name(name.name.partition(".")[0])), member.name, extracted.read()
+                    yield member.name, extracted.read()
         # A header that is cut off looks like the end; before the true end is a block of zeros.
         if shard.offset + tarfile.BLOCKSIZE > size:
             raise tarfile.ReadError("it has no end")
     except (tarfile.TarError, EOFError):
-        yield "", "", b""
+        yield "", b""
 
 
 def _of_parquet(block: Block, source: Source) -> Iterator[NamedImage]:
@@ -157,9 +188,10 @@ def codes_of(block: Block, source: Source, hasher: ImageHasher) -> CodeBlock:
     listed: list[tuple[str, str | None]] = []
     known: set[str] = set()
     broken: list[Broken] = []
+    of_shard = ShardLabels()
 
     def images() -> Iterator[Path | bytes]:
-        for name, image, label in images_of(block, source):
+        for name, image, label in images_of(block, source, of_shard):
             if reason := _refused(name, image, label, known):
                 broken.append(Broken(name.encode(errors="backslashreplace").decode(), reason))
                 continue
@@ -175,7 +207,8 @@ def codes_of(block: Block, source: Source, hasher: ImageHasher) -> CodeBlock:
             name = listed[skipped.row][0]
             # Of a file the reason names the path, which is another one where the disk is mounted elsewhere.
             broken.append(Broken(name, skipped.reason.replace(skipped.name, name)))
-    names, labels = [listed[row][0] for row in rows], [listed[row][1] for row in rows]
+    names = [listed[row][0] for row in rows]
+    labels = [listed[row][1] or of_shard.of(listed[row][0]) for row in rows]
     return CodeBlock(names, np.concatenate(codes), labels, sorted(broken))
 
 
