@@ -63,14 +63,20 @@ GREY = profile(b"GRAY", WHITE | {b"kTRC": LINEAR})
 
 def pictures():
     made = {}
-    for depth in (1, 8):
+    for depth in (1, 2, 4, 8):
         top = 2**depth - 1
         values = [round(place * top / 15) for place in range(16)]
-        for key in {0, top, values[5], min(top, values[5] + 1)}:
+        # A decoder takes of a key as many bits as pixels have.
+        for key in {0, top, values[5], min(top, values[5] + 1), 256 + values[5]} - {256 if depth == 1 else -1}:
             made[f"grey of {depth} bits without {key}"] = png(depth, 0, values, (b"tRNS", struct.pack(">H", key)))
     row = [52, 0, 7, 52, 0, 8, 0, 0, 0, 0, 7, 7] * 4
-    for key in (row[:3], row[6:9]):
+    for key in (row[:3], row[6:9], [256 + row[0], *row[1:3]]):
         made[f"colour without {key}"] = png(8, 2, row, (b"tRNS", struct.pack(">3H", *key)))
+    wide = [0x3401, 5, 0x80FF, 0x3402, 5, 0x80FF, 0, 0, 0, 0, 0, 1, 0x3401, 6, 0x80FF, 0x0134, 5, 0x80FF]
+    for key in (wide[:3], wide[6:9], [0x3403, 5, 0x80FF], [0x34, 0, 0x80]):
+        made[f"colour of 16 bits without {key}"] = png(
+            16, 2, (3 * wide)[:48], (b"tRNS", struct.pack(">3H", *key))
+        )
     for depth in (8, 16):
         for kind, bands in ((4, 2), (6, 4)):
             made[f"alpha of {depth} bits, {bands}"] = png(
@@ -133,7 +139,8 @@ def test_every_mode_looks_as_in_a_browser(tmp_path):
 
 
 def test_a_transparent_value_shows_white():
-    for depth, colour_type, key in ((8, 0, [7]), (8, 2, [7, 0, 9]), (16, 0, [7])):
+    few = ((2, 0, [1]), (4, 0, [7]), (16, 2, [0x3401, 5, 0x80FF]))
+    for depth, colour_type, key in ((8, 0, [7]), (8, 2, [7, 0, 9]), (16, 0, [7]), *few):
         content = png(depth, colour_type, key * 16, (b"tRNS", struct.pack(f">{len(key)}H", *key)))
         for given in (io.BytesIO(content), Image.open(io.BytesIO(content))):
             assert decode_image(given, None, 3)[0, 0, 0] == 255

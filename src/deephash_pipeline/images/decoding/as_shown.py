@@ -7,10 +7,14 @@ from io import BytesIO
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from PIL import ExifTags, Image, ImageCms, ImageFile, ImageOps
+from PIL.PngImagePlugin import PngImageFile
 
 # Space of a colour profile -> mode of what it is applied to.
 PROFILED = {"GRAY": "L", "RGB": "RGB", "CMYK": "CMYK"}
+# Grey of a PNG with few bits: how many values there are, and what lies between two of the decoded ones.
+GREY_STEPS = {"L;2": (4, 85), "L;4": (16, 17), "L": (256, 1)}
 UNREADABLE_PROFILE = (OSError, ValueError, KeyError, ImageCms.PyCMSError)
 
 
@@ -27,8 +31,11 @@ def as_shown(image: Image.Image) -> Image.Image:
         (7, 0)
     """
     stored = str(image.tile[0].args) if isinstance(image, ImageFile.ImageFile) and image.tile else ""
+    low = _low_bytes(image) if stored == "RGB;16B" and "transparency" in image.info else None
     # First, so that what is wrong with pixels is not taken for damage of EXIF.
     image.load()
+    if isinstance(image, PngImageFile):
+        _apply_key(image, stored, low)
     # Without EXIF that can be read, or written again, the image is whole.
     with suppress(Exception):
         ImageOps.exif_transpose(image, in_place=True)
@@ -51,6 +58,39 @@ def as_shown(image: Image.Image) -> Image.Image:
     elif image.mode != "CMYK":
         image = in_mode(image, "L" if grey else "RGB")
     return _in_srgb(image, info)
+
+
+def _low_bytes(image: Image.Image) -> NDArray[np.uint8] | None:
+    """The low bytes of a PNG of 16-bit colours that is not yet read, of which Pillow keeps the high ones."""
+    if not isinstance(image, PngImageFile) or image.fp is None or image.tell():
+        return None
+    place = image.fp.tell()
+    image.fp.seek(0)
+    content = image.fp.read()
+    image.fp.seek(place)
+    with Image.open(BytesIO(content), formats=("PNG",)) as again:
+        assert isinstance(again, ImageFile.ImageFile)
+        # Of numbers whose low byte is said to come first Pillow keeps the second.
+        again.tile = [part._replace(args="RGB;16L") for part in again.tile]
+        return np.asarray(again)
+
+
+def _apply_key(image: PngImageFile, stored: str, low: NDArray[np.uint8] | None) -> None:
+    """Bring the transparent value of a PNG, given as its file has it, into the numbers of the decoded image.
+
+    As decoders do, it takes as many bits of it as pixels have.
+    """
+    key = image.info.get("transparency")
+    if isinstance(key, int) and stored in GREY_STEPS:
+        levels, step = GREY_STEPS[stored]
+        image.info["transparency"] = key % levels * step
+    elif isinstance(key, tuple) and low is not None:
+        values = np.asarray(image).astype(np.uint16) << 8 | low
+        shown = (values != np.array(key, dtype=np.uint16)).any(axis=2)
+        del image.info["transparency"]
+        image.putalpha(Image.fromarray(np.where(shown, 255, 0).astype(np.uint8)))
+    elif isinstance(key, tuple) and stored == "RGB":
+        image.info["transparency"] = tuple(part % 256 for part in key)
 
 
 def _in_srgb(image: Image.Image, info: dict[str | tuple[int, int], Any]) -> Image.Image:
