@@ -11,6 +11,7 @@ from deephash_pipeline.deephash import FeatureExtractor, ImageHasher
 from deephash_pipeline.deephash.feature_hash import learned
 from deephash_pipeline.hashing import ITQ
 from deephash_pipeline.search.images import ImageIndex, distinct, fitted
+from deephash_pipeline.search.images.stored import SHIPPED
 from deephash_pipeline.search.vectors import VectorIndex
 from tests.cli.conftest import write_digits
 from tests.cli.test_search import one_line
@@ -40,7 +41,7 @@ def colours(tmp_path, extractor, monkeypatch):
     write_photos(tmp_path / "colours", range(140))
     noise = np.random.default_rng(0).integers(0, 256, (70, *SIZE, 3), dtype=np.uint8)
     encoder, about = learned(ITQ(64), extractor, extractor.features(noise))
-    about = about.model_copy(update={"benchmark": fitted.SHIPPED})
+    about = about.model_copy(update={"benchmark": SHIPPED})
     shipped = ImageHasher(extractor.trunk, encoder, about)
     pretrained = ImageHasher.pretrained
     monkeypatch.setattr(
@@ -66,7 +67,7 @@ def test_few_pictures_get_the_shipped_hash_function_and_their_own_once_there_are
         path.unlink()
     assert "fit a hash function from 128 images on" in build(command, colours, "--method", "itq").output
     hasher, names, codes, _ = stored(colours)
-    assert hasher.description.benchmark == fitted.SHIPPED and len(names) == 70
+    assert hasher.description.benchmark == SHIPPED and len(names) == 70
     write_photos(colours, range(140))
     result = build(command, colours)
     assert "70 added, 70 there already" in result.output
@@ -124,9 +125,10 @@ def test_pictures_without_a_label_are_learned_from_beside_those_with_one(command
 def test_a_search_is_in_the_order_of_the_features_or_needs_no_pytorch(command, colours, extractor, monkeypatch):
     build(command, colours)
     names = sorted(str(path) for path in colours.rglob("*.png"))
-    z = extractor.features(names)
+    u = ImageHasher.load(colours.parent / "x.index").encoder.outputs(extractor.features(names))
     found = command("search", colours.parent / "x.index", names[3], "-k", 5, "--rescore", "--json")
-    expected = [names[row] for row in np.argsort(-(z @ z[3]))[:5]]
+    signs, unit = np.where(u >= 0, 1, -1), u / np.linalg.norm(u, axis=1, keepdims=True)
+    expected = [names[row] for row in np.argsort(-(unit @ unit[3] + signs @ signs[3] / u.shape[1]))[:5]]
     assert [os.path.realpath(row["path"]) for row in json.loads(found.output)] == list(map(os.path.realpath, expected))
     command("index", "refit", colours.parent / "x.index", "--method", "itq")
     monkeypatch.setattr(ImageHasher, "load", None)
@@ -154,7 +156,7 @@ def test_copies_of_few_pictures_keep_the_shipped_hash_function(command, colours)
     result = build(command, colours)
     assert result.exit_code == 0
     assert "keeps the hash function that was fitted on other photographs" in result.output
-    assert stored(colours)[0].description.benchmark == fitted.SHIPPED
+    assert stored(colours)[0].description.benchmark == SHIPPED
 
 
 def test_what_cannot_be_fitted_is_refused_in_one_line(command, colours, built):

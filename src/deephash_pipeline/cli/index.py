@@ -34,7 +34,8 @@ from deephash_pipeline.search.images import (
     searched_folders,
 )
 from deephash_pipeline.search.images.changes import gone
-from deephash_pipeline.search.images.fitted import BITS, fewest, has_outgrown, hasher_of, is_shipped, refit
+from deephash_pipeline.search.images.fitted import BITS, fewest, has_outgrown, hasher_of, refit
+from deephash_pipeline.search.images.stored import is_shipped
 from deephash_pipeline.search.images.updating import Missing
 from deephash_pipeline.search.replacing import ONNX_HASHER, delete_index, holds_vectors
 

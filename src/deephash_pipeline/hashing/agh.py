@@ -8,9 +8,10 @@ from numpy.typing import NDArray
 from pydantic import Field, PositiveInt
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.hashing.anchors import squared_distances
+from deephash_pipeline.hashing.anchors import rounded_anchors, squared_distances
 from deephash_pipeline.hashing.encoder import learned
 from deephash_pipeline.hashing.hash_function import HashFunction
+from deephash_pipeline.hashing.linear import feature_mean
 from deephash_pipeline.hashing.principal_directions import with_signs_fixed
 from deephash_pipeline.hashing.rows import Floats, Ints, row_blocks
 
@@ -90,8 +91,12 @@ class AGH(HashFunction):
         from sklearn.cluster import MiniBatchKMeans  # noqa: PLC0415 - a fifth of a second, for every command
 
         means = MiniBatchKMeans(count, init="random", n_init=1, max_iter=10, random_state=seed)
-        means.fit(np.asarray(z, dtype=np.float32))
-        return np.unique(means.cluster_centers_.astype(np.float32), axis=0)
+        # In single precision: what is far from 0, or very small, is not told apart there.
+        centre = feature_mean(z)
+        _, exponent = np.frexp(max(np.abs(z[rows] - centre).max() for rows in row_blocks(z)))
+        near = np.concatenate([np.ldexp(z[rows] - centre, -exponent).astype(np.float32) for rows in row_blocks(z)])
+        means.fit(near)
+        return np.unique(rounded_anchors(np.ldexp(means.cluster_centers_.astype(float), exponent) + centre), axis=0)
 
     def _set_arrays(self, arrays: Mapping[str, Any]) -> None:
         super()._set_arrays(arrays)

@@ -8,12 +8,16 @@ from numpy.typing import NDArray
 from pydantic import Field, PositiveInt
 from scipy.linalg import cho_factor, cho_solve
 
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.hashing.encoder import doubles, learned
 from deephash_pipeline.hashing.hash_function import HashFunction
 from deephash_pipeline.hashing.rows import Floats, Ints, require_different_rows, row_blocks
 
 # Share of the mean squared kernel value that is added to every anchor's: some anchors may be equal.
 RIDGE = 1e-8
+
+# Share of the anchors' differences that rounding may move them by.
+MOST_ROUNDING = 0.01
 
 Weight = Annotated[float, Field(ge=0, le=1e6)]
 
@@ -84,11 +88,32 @@ def draw_anchors(z: NDArray[Any], count: int, generator: np.random.Generator) ->
     """
     require_different_rows(z, "distances")
     drawn = generator.choice(len(z), min(count, len(z)), replace=False)
-    anchors = z[drawn].astype(np.float32)
+    anchors = rounded_anchors(z[drawn])
     mean_distance = sum(squared_distances(z[rows], anchors).sum() for rows in row_blocks(z)) / len(z) / len(anchors)
     decay = np.full(len(anchors), 0.5 / mean_distance)
     mean = sum(gaussian_kernels(z[rows], anchors, decay).sum(axis=0) for rows in row_blocks(z)) / len(z)
     return Anchors(anchors, decay, mean)
+
+
+def rounded_anchors(rows: NDArray[Any]) -> NDArray[np.float32]:
+    """Anchors (m, D) in single precision, as they are stored.
+
+    Raises:
+        InputError: they differ by so little, far from 0, that rounding would mix them up.
+
+    Example:
+        >>> rounded_anchors(np.array([[1e9], [1e9 + 1]]))
+        Traceback (most recent call last):
+        deephash_pipeline.common.errors.InputError: X differs by 1 around 1e+09, which single precision loses: su...
+    """
+    anchors = rows.astype(np.float32)
+    apart = float(np.abs(rows - rows[0]).max(initial=0))
+    if np.abs(anchors - rows).max(initial=0) > MOST_ROUNDING * apart:
+        raise InputError(
+            f"X differs by {apart:.0g} around {np.abs(rows).max():.0e}, which single precision loses: subtract its "
+            "mean first"
+        )
+    return anchors
 
 
 class KernelRegression:

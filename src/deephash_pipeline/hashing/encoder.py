@@ -5,7 +5,7 @@ that trained it. One convention holds everywhere: a bit is 1 if and only if its 
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Literal, Self, dataclass_transform, get_args
 
@@ -16,7 +16,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import validate_data
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.hashing.rows import count_broken, refuse_broken, row_blocks
+from deephash_pipeline.hashing.rows import LARGEST, count_broken, peak_of, refuse_broken, refuse_large, row_blocks
 from deephash_pipeline.retrieval.codes import check_code_length
 
 
@@ -114,19 +114,41 @@ class Encoder(_OfFields, BaseEstimator, ABC):  # type: ignore[misc]
             Bits, bool, shape (n, code_length).
 
         Raises:
-            InputError: the encoder has no arrays yet, or `X` has a wrong shape or values that are not finite.
+            InputError: the encoder has no arrays yet, or `X` has a wrong shape, values that are not finite
+                or beyond 1e30.
         """
         self._check_fitted()
         z = self._validated(X, reset=False, ensure_min_samples=0)
         codes = np.empty((len(z), self._n_features_out), dtype=np.bool_)
-        broken = 0
+        for rows, outputs in self._outputs_by_block(z):
+            codes[rows] = outputs >= 0
+        return codes
+
+    def outputs(self, X: Any) -> NDArray[np.float64]:
+        """The real numbers whose signs are the bits, float64 (n, code_length); see `transform`.
+
+        Example:
+            >>> from deephash_pipeline.hashing import LinearEncoder
+            >>> LinearEncoder.from_arrays(1, {"projection": [[1.0], [1.0]], "threshold": [0.5]}).outputs([[0, 1]])
+            array([[0.5]])
+        """
+        self._check_fitted()
+        z = self._validated(X, reset=False, ensure_min_samples=0)
+        outputs = np.empty((len(z), self._n_features_out))
+        for rows, of_block in self._outputs_by_block(z):
+            outputs[rows] = of_block
+        return outputs
+
+    def _outputs_by_block(self, z: NDArray[Any]) -> Iterator[tuple[slice, NDArray[np.float64]]]:
+        broken, peak = 0, 0.0
         for rows in row_blocks(z):
             block = z[rows].astype(np.float64, copy=False)
             broken += count_broken(block)
-            if not broken:
-                codes[rows] = self._outputs(block) >= 0
+            peak = max(peak, peak_of(block))
+            if not broken and peak <= LARGEST:
+                yield rows, self._outputs(block)
         refuse_broken(broken, len(z))
-        return codes
+        refuse_large(peak)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Everything learned, by name without the trailing underscore; InputError before there are arrays."""

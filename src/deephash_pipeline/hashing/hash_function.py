@@ -13,7 +13,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.hashing.encoder import Encoder
 from deephash_pipeline.hashing.parameters import check_parameters
-from deephash_pipeline.hashing.rows import Ints, count_broken, refuse_broken, row_blocks
+from deephash_pipeline.hashing.rows import Ints, count_broken, refuse_broken, refuse_extreme, row_blocks
 from deephash_pipeline.retrieval.codes import check_code_length
 
 
@@ -71,6 +71,7 @@ class HashFunction(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Encoder): 
         check_parameters(self)
         z, labels = self._validated_training_set(X, y)
         refuse_broken(sum(count_broken(z[rows]) for rows in row_blocks(z)), len(z))
+        refuse_extreme(z)
         self._set_arrays(self._learn(z, labels))
         self._check_outputs(z[:2].astype(np.float64))
         return self

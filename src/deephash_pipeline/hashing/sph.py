@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, PositiveInt
 
-from deephash_pipeline.hashing.anchors import squared_distances
+from deephash_pipeline.hashing.anchors import rounded_anchors, squared_distances
 from deephash_pipeline.hashing.encoder import doubles, learned
 from deephash_pipeline.hashing.hash_function import HashFunction
 from deephash_pipeline.hashing.rows import Floats, Ints, require_different_rows
@@ -62,6 +62,7 @@ class SphericalHashing(HashFunction):
         rows = z[drawn].astype(np.float64)
         starts = generator.choice(len(rows), (self.code_length, min(ROWS_OF_A_START, len(rows))))
         centres = rows[starts].mean(axis=1)
+        rounded_anchors(rows)
         inside, radii = balls(rows, centres)
         for _ in range(self.iterations):
             overlap = inside.T.astype(np.float64) @ inside

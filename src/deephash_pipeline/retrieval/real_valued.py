@@ -17,6 +17,10 @@ VALUES_PER_BLOCK = 2**22
 """Distances of a block of queries: as counts by rank they take a few dozen MiB."""
 
 
+LARGEST = 1e300
+"""Of a difference."""
+
+
 def real_valued_metrics(
     queries: NDArray[Any], query_labels: NDArray[Any], items: NDArray[Any], item_labels: NDArray[Any]
 ) -> dict[str, Any]:
@@ -81,11 +85,12 @@ def _counts_by_rank(
     """Counts of items by the rank of their distance, of one block of queries after the other."""
     # An item that occurs several times is compared once: rounding would tell its copies apart.
     different, copies = np.unique(items, axis=0, return_inverse=True)
-    points = different.astype(np.float64)
+    centre, exponent = _frame(different)
+    points = _moved(different, centre, exponent)
     lengths = (points**2).sum(axis=1)
     per_block = max(1, VALUES_PER_BLOCK // len(items))
     for start in range(0, len(queries), per_block):
-        block = queries[start : start + per_block].astype(np.float64)
+        block = _moved(queries[start : start + per_block], centre, exponent)
         # Squared distances, but for what a query adds to all of its own.
         distances = (lengths - 2 * block @ points.T)[:, copies.ravel()]
         order = np.argsort(distances, axis=1, kind="stable")
@@ -98,3 +103,18 @@ def _counts_by_rank(
         counts = np.bincount(places.ravel(), minlength=places.size)
         hits = np.bincount(places[np.take_along_axis(relevant, order, axis=1)], minlength=places.size)
         yield DistanceHistograms(counts.reshape(shape).astype(np.int64), hits.reshape(shape).astype(np.int64))
+
+
+def _frame(points: NDArray[Any]) -> tuple[NDArray[np.float64], int]:
+    """What to compare from, shape (D,), and the power of two to divide by: squares far from 0 lose digits."""
+    # One of them: differences of whole numbers are whole numbers, and what is tied stays so.
+    centre = points[0].astype(np.float64)
+    with np.errstate(over="ignore"):
+        apart = np.abs(points - centre).max(initial=0)
+    if not apart < LARGEST:
+        raise InputError(f"items has numbers up to {np.abs(points).max():.0e}, and squares no room: scale both down")
+    return centre, int(np.frexp(apart)[1])
+
+
+def _moved(features: NDArray[Any], centre: NDArray[np.float64], exponent: int) -> NDArray[np.float64]:
+    return np.asarray(np.ldexp(features - centre, -exponent))

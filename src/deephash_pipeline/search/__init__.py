@@ -6,11 +6,12 @@ It knows numpy, numba and SQLite, and nothing of images, networks or pipelines.
 from deephash_pipeline.search.answers import Answers, Item, ItemId, RangeAnswers
 from deephash_pipeline.search.index import HammingIndex
 from deephash_pipeline.search.pairs import NearPairs
-from deephash_pipeline.search.reranking import ByFeatures, ByOutputs
+from deephash_pipeline.search.reranking import ByCosine, ByFeatures, ByOutputs
 from deephash_pipeline.search.searchable import Searchable
 
 __all__ = [
     "Answers",
+    "ByCosine",
     "ByFeatures",
     "ByOutputs",
     "HammingIndex",

@@ -196,6 +196,13 @@ class ReadableIndex:
         snapshot, rows = self._known_rows(list(ids))
         return snapshot.features_of(rows)
 
+    def mean_features(self, most: int) -> NDArray[np.float32]:
+        """The mean of the features of all items, or of so many that are spread over them, float32 (features,)."""
+        snapshot = self._store.current()
+        rows = snapshot.rows()
+        mean: NDArray[np.float32] = snapshot.features_of(rows[:: -(-len(rows) // most) or 1]).mean(axis=0)
+        return mean
+
     def _rows(self, ids: GivenIds, snapshot: Snapshot | None = None) -> tuple[Snapshot, NDArray[np.int64]]:
         """The row of each id, MISSING for one that is not there, and the snapshot they are rows of."""
         with self._store.lock:

@@ -1,5 +1,6 @@
 """Re-ranking: bits find a shortlist, real numbers bring it into order."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,7 +63,30 @@ class ByOutputs:
     shortlist: int = SHORTLIST
 
 
-Reranking = ByFeatures | ByOutputs
+@dataclass(frozen=True, eq=False)
+class ByCosine:
+    """Order the shortlist by the cosine between what a function makes of the features of query and item.
+
+    Attributes:
+        z: what it makes of those of the queries, float (queries, m).
+        function: function of the features of items, float32 (items, width of the index's features), to numbers
+            (items, m).
+        shortlist: number of the nearest codes that are brought into order.
+
+    Example:
+        >>> from deephash_pipeline.search import ByCosine, HammingIndex
+        >>> index, code = HammingIndex(8, features=2), np.array([[240]], dtype=np.uint8)
+        >>> index.add([1, 2], code.repeat(2, axis=0), features=np.array([[9.0, 1.0], [9.0, 9.0]]))
+        >>> index.search(code, k=2, rerank=ByCosine(np.array([[-1.0, 4.0]]), lambda features: features - [9, 5])).ids
+        array([[2, 1]])
+    """
+
+    z: NDArray[Any]
+    function: Callable[[NDArray[np.float32]], NDArray[Any]]
+    shortlist: int = SHORTLIST
+
+
+Reranking = ByFeatures | ByOutputs | ByCosine
 
 
 def scores_of(
@@ -82,9 +106,13 @@ def scores_of(
     """
     queries = len(rows)
     scores = np.empty(rows.shape, dtype=np.float32)
+    if isinstance(rerank, ByFeatures | ByCosine) and not width:
+        raise InputError("this index has no features to re-rank by; create it with features, or use ByOutputs.")
+    if isinstance(rerank, ByCosine):
+        for query, numbers in enumerate(rerank.z):
+            scores[query] = cosine_distances(numbers, rerank.function(snapshot.features_of(rows[query])))
+        return scores
     if isinstance(rerank, ByFeatures):
-        if not width:
-            raise InputError("this index has no features to re-rank by; create it with features, or use ByOutputs.")
         z = checked_numbers(rerank.z, queries, width, "z")
         if rows.size:
             _write_distances(z, rows, snapshot, scores)
@@ -113,6 +141,17 @@ def _write_distances(
         work(0, 1)
     else:
         in_threads(work, len(rows))
+
+
+def cosine_distances(query: NDArray[Any], rows: NDArray[Any]) -> NDArray[np.float32]:
+    """1 - cosine of numbers (m,) with each of rows (n, m), float32 (n,); 1 where either is 0.
+
+    Example:
+        >>> cosine_distances(np.array([2.0, 0.0]), np.array([[1.0, 0.0], [0.0, 3.0], [0.0, 0.0]]))
+        array([0., 1., 1.], dtype=float32)
+    """
+    lengths = np.linalg.norm(rows, axis=1) * np.linalg.norm(query)
+    return np.asarray(1 - rows @ query / np.where(lengths > 0, lengths, 1), dtype=np.float32)
 
 
 def output_distances(u: NDArray[np.float32], words: NDArray[np.uint64]) -> NDArray[np.float32]:

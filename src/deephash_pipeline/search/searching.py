@@ -46,7 +46,7 @@ class ExactSearch(ReadableIndex):
             k: number of items, at least 1; fewer are found if fewer items match.
             where: conditions on metadata, all of which must hold: ``{"label": 3}`` equals, ``{"label": [3, 5]}`` is one
                 of, ``{"year": {">=": 2020}}`` compares, None stands for no value.
-            rerank: order that a longer list is brought into, `ByFeatures` or `ByOutputs`, before it is cut to k.
+            rerank: order that a longer list is brought into before it is cut to k, by features or outputs.
 
         Raises:
             InputError: if an argument has another form, or a column is unknown.

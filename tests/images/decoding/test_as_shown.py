@@ -74,9 +74,7 @@ def pictures():
         made[f"colour without {key}"] = png(8, 2, row, (b"tRNS", struct.pack(">3H", *key)))
     wide = [0x3401, 5, 0x80FF, 0x3402, 5, 0x80FF, 0, 0, 0, 0, 0, 1, 0x3401, 6, 0x80FF, 0x0134, 5, 0x80FF]
     for key in (wide[:3], wide[6:9], [0x3403, 5, 0x80FF], [0x34, 0, 0x80]):
-        made[f"colour of 16 bits without {key}"] = png(
-            16, 2, (3 * wide)[:48], (b"tRNS", struct.pack(">3H", *key))
-        )
+        made[f"colour of 16 bits without {key}"] = png(16, 2, (3 * wide)[:48], (b"tRNS", struct.pack(">3H", *key)))
     for depth in (8, 16):
         for kind, bands in ((4, 2), (6, 4)):
             made[f"alpha of {depth} bits, {bands}"] = png(

@@ -24,8 +24,6 @@ GROWN = 2
 """Times as many pictures as at the last fit are worth another."""
 USUAL = "srh"
 """Hash function that is fitted, with labels or without."""
-SHIPPED = "photographs"
-"""Benchmark of the hashers for photographs that come with the package."""
 AT_A_TIME = 1024
 BITS = (64, 128, 256)
 """Code lengths of the hashers for photographs that come with the package; usually the second."""
@@ -50,11 +48,6 @@ def hasher_of(folder: Path, code_length: int | None, device: str, anew: bool = F
         if not anew:
             raise InputError(f"{folder} has {own.code_length} bits: leave --bits out, or replace it by --anew")
     return ImageHasher.pretrained(f"photos-{code_length or BITS[1]}", device)
-
-
-def is_shipped(hasher: ImageHasher) -> bool:
-    """Tell whether a hasher was fitted on the photographs of others."""
-    return hasher.description.benchmark == SHIPPED
 
 
 def fewest(code_length: int) -> int:

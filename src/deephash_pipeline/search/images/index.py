@@ -15,11 +15,12 @@ from deephash_pipeline.hashers import BaseHasher
 from deephash_pipeline.hashers.base import EncodedPixels
 from deephash_pipeline.images.batches import Images
 from deephash_pipeline.provenance import content_digest
-from deephash_pipeline.search import Answers, ByFeatures, HammingIndex, RangeAnswers, Searchable
+from deephash_pipeline.search import Answers, HammingIndex, RangeAnswers, Searchable
 from deephash_pipeline.search.coded import CodedItems
 from deephash_pipeline.search.filters import Where
 from deephash_pipeline.search.images.changes import DIGEST, STAMP, compared
 from deephash_pipeline.search.images.listing import ListedImage
+from deephash_pipeline.search.images.ordering import in_best_order
 from deephash_pipeline.search.images.stored import (
     Runtime,
     make_way,
@@ -139,7 +140,7 @@ class ImageIndex(CodedItems):
             features: True for the features of a new index, see `create`.
 
         Raises:
-            InputError: the one that is there was made with another hasher; see also `create` and `open`.
+            InputError: that which is there was made with another hasher; see also `create` and `open`.
         """
         path = Path(folder)
         refuse_exchanged(path)
@@ -274,19 +275,18 @@ class ImageIndex(CodedItems):
             images: the queries.
             k: number of answers.
             where: conditions on the answers.
-            rescore: bring the nearest codes into the order of the features that the index keeps.
+            rescore: bring the nearest codes into the best order that the index's features give, see `best_order`.
 
         Raises:
             InputError: it keeps none.
         """
         if not rescore:
             return self.index.search(self.hasher.encode(images), k, where)
-        if not self._own().features:
+        index = self._own()
+        if not index.features:
             raise InputError("this index keeps no features: build one without --hasher, or search without --rescore")
-        codes, features = self.hasher.encode_with_features(images)
-        if features is None and len(codes):
-            raise InputError("the ONNX model of a hasher gives no features: search by PyTorch, or without --rescore")
-        return self._own().search(codes, k, where, None if features is None else ByFeatures(features))
+        encoded = self.hasher.encode_with_features(images)
+        return index.search(encoded.codes, k, where, in_best_order(self.hasher, index, encoded))
 
     def within(self, images: Images, radius: int, where: Where | None = None) -> RangeAnswers:
         """Find all images at most `radius` bits from each image."""

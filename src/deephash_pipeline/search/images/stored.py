@@ -28,6 +28,15 @@ if TYPE_CHECKING:
     from deephash_pipeline.deephash import ImageHasher
 
 
+SHIPPED = "photographs"
+"""Benchmark of the hashers for photographs that come with the package."""
+
+
+def is_shipped(hasher: BaseHasher) -> bool:
+    """Tell whether a hasher was fitted on the photographs of others."""
+    return hasher.description.benchmark == SHIPPED
+
+
 def picture_name(item_id: str) -> str:
     """The name, without suffix, of the picture of an image of a run's database."""
     return blake2b(item_id.encode(errors="surrogatepass"), digest_size=16).hexdigest()
