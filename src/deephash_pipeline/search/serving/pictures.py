@@ -9,20 +9,18 @@ from pathlib import Path
 from threading import Lock
 from typing import NamedTuple
 
-import numpy as np
 from fastapi import HTTPException
-from numpy.typing import NDArray
-from PIL import Image, UnidentifiedImageError
+from PIL import Image
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.stores import stamp_of
-from deephash_pipeline.images.decoding.as_shown import as_shown
-from deephash_pipeline.images.decoding.decode import BrokenImageError, alone_if_large, decode_image
-from deephash_pipeline.images.decoding.formats import FORMAT_NAMES, FORMATS
+from deephash_pipeline.images.decoding.apart import BusyError, Decoded, Decoders
+from deephash_pipeline.images.decoding.decode import BrokenImageError
+from deephash_pipeline.images.decoding.formats import FORMATS
 from deephash_pipeline.images.decoding.image_files import Channels
+from deephash_pipeline.images.decoding.sent import TooManyPixelsError, upright
 from deephash_pipeline.images.decoding.work import check_work
 
-LARGEST_KEPT = 1024
 JPEG_QUALITY = 85
 MOST_KEPT_BYTES = 2**28
 
@@ -40,63 +38,24 @@ def from_base64(text: str) -> bytes:
         raise HTTPException(422, f"image: no base64 ({error})") from error
 
 
-def opened(content: bytes, most_pixels: int) -> Image.Image:
-    """Open a picture, whose pixels are not decoded yet.
-
-    Raises:
-        HTTPException: 413, it has too many pixels; 400, it is no picture.
-    """
-    if not content:
-        raise HTTPException(400, f"image: empty; send a file in {FORMAT_NAMES}")
-    try:
-        picture = Image.open(io.BytesIO(content), formats=FORMATS)
-        check_work(picture)
-    except Image.DecompressionBombError as error:
-        raise HTTPException(413, f"image: more than {most_pixels:,} pixels; send a smaller one") from error
-    except UnidentifiedImageError as error:
-        raise HTTPException(400, f"image: no file in {FORMAT_NAMES}") from error
-    except Exception as error:  # a damaged file can make Pillow's readers raise anything
-        raise HTTPException(400, f"image: {' '.join(str(error).split()) or type(error).__name__}") from error
-    if picture.width * picture.height > most_pixels:
-        size = f"{picture.width} x {picture.height}"
-        raise HTTPException(413, f"image: {size} pixels are more than {most_pixels:,}; send a smaller one")
-    return picture
-
-
 def read_picture(
-    content: bytes, image_shape: tuple[Channels, int, int], most_pixels: int, keep: bool = False
-) -> tuple[NDArray[np.uint8], Image.Image | None]:
-    """Decode a picture as that of a file of the same bytes is decoded.
-
-    Args:
-        content: bytes of a file.
-        image_shape: channels, height and width that the hasher takes.
-        most_pixels: number of pixels; more are refused before any is decoded.
-        keep: True to return also what an index keeps: turned upright, at most 1,024 pixels wide or high.
-
-    Returns:
-        The picture for the hasher, uint8 (C, H, W), and the one to keep.
+    decoders: Decoders, content: bytes, image_shape: tuple[Channels, int, int], most_pixels: int, keep: bool
+) -> Decoded:
+    """Decode a picture, see `read_sent`.
 
     Raises:
-        HTTPException: 413, it has too many pixels; 400, it is no picture, or damaged; 503, memory has run out.
+        HTTPException: 413, it has too many pixels; 400, it is no picture, or damaged, or takes too long; 503, memory
+            has run out.
     """
-    picture = opened(content, most_pixels)
-    channels, height, width = image_shape
     try:
-        pixels = decode_image(io.BytesIO(content), (height, width), channels)
-        return pixels, _upright(picture, LARGEST_KEPT) if keep else None
-    except InputError as error:
-        raise HTTPException(503, "the service is short of memory; send the picture again later") from error
-    except (BrokenImageError, OSError, ValueError) as error:
+        return decoders.read(content, image_shape, most_pixels, keep)
+    except TooManyPixelsError as error:
+        raise HTTPException(413, f"image: {error}") from error
+    except BrokenImageError as error:
         raise HTTPException(400, f"image: {error}") from error
-
-
-def _upright(picture: Image.Image, size: int) -> Image.Image:
-    picture.draft(None, (size, size))
-    with alone_if_large(picture):
-        upright = as_shown(picture)
-    upright.thumbnail((size, size))
-    return upright
+    except (InputError, BusyError) as error:
+        later = {"Retry-After": "1"}
+        raise HTTPException(503, "the service is short of memory; send the picture again later", later) from error
 
 
 class Thumbnail(NamedTuple):
@@ -151,11 +110,11 @@ def _thumbnail(path: Path, size: int) -> Thumbnail:
     with Image.open(path, formats=FORMATS) as picture:
         check_work(picture)
         small = max(picture.size) <= size
-        upright = _upright(picture, size)
+        shown = upright(picture, size)
     buffer = io.BytesIO()
     # Few pixels show every block of a JPEG.
-    if small or upright.mode in ("LA", "RGBA"):
-        upright.save(buffer, "PNG")
+    if small or shown.mode in ("LA", "RGBA"):
+        shown.save(buffer, "PNG")
         return Thumbnail(buffer.getvalue(), "image/png")
-    upright.save(buffer, "JPEG", quality=JPEG_QUALITY)
+    shown.save(buffer, "JPEG", quality=JPEG_QUALITY)
     return Thumbnail(buffer.getvalue(), "image/jpeg")

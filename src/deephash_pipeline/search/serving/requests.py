@@ -7,23 +7,26 @@ from fastapi import HTTPException, Request
 from fastapi.security import HTTPAuthorizationCredentials
 from pydantic import BaseModel, ValidationError
 from python_multipart.exceptions import FormParserError
-from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import UploadFile
 
 from deephash_pipeline.search.serving.observing import COMPRESSED
 from deephash_pipeline.search.serving.pictures import from_base64
+from deephash_pipeline.search.serving.pools import Pool
 from deephash_pipeline.search.serving.remote import fetched
 from deephash_pipeline.search.serving.schemas import Question
 from deephash_pipeline.search.serving.settings import ServiceSettings
 
 MOST_FIELDS = 50
 MOST_FIELD_BYTES = 65_536
+LONGEST_FETCH = 10.0
 GZIP = b"\x1f\x8b"
 
 Fields = TypeVar("Fields", bound=BaseModel)
 
 
-async def read_fields(request: Request, model: type[Fields], settings: ServiceSettings) -> tuple[bytes, Fields]:
+async def read_fields(
+    request: Request, model: type[Fields], settings: ServiceSettings, fetching: Pool
+) -> tuple[bytes, Fields]:
     """Read a picture and what comes with it.
 
     Args:
@@ -31,9 +34,10 @@ async def read_fields(request: Request, model: type[Fields], settings: ServiceSe
             ``image``.
         model: model of the JSON.
         settings: settings: whether the picture may be named by a URL, and how long that may take.
+        fetching: threads that wait for other servers.
 
     Raises:
-        HTTPException: 400, 408, 413, 415 or 422, after what is wrong.
+        HTTPException: 400, 408, 413, 415, 422 or 429, after what is wrong.
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     try:
@@ -56,7 +60,7 @@ async def read_fields(request: Request, model: type[Fields], settings: ServiceSe
         raise HTTPException(422, "url: give it or an image, not both")
     if not settings.allow_urls:
         raise HTTPException(403, "url: this service takes none; start it with --allow-urls, or send the picture")
-    return await run_in_threadpool(fetched, url, settings.most_bytes, settings.seconds), fields
+    return await fetching.run(fetched, url, settings.most_bytes, min(settings.seconds, LONGEST_FETCH)), fields
 
 
 async def _read_form(request: Request, model: type[Fields]) -> tuple[bytes, Fields]:

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from PIL import Image
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from pydantic import BaseModel, Field
-from starlette.concurrency import run_in_threadpool
 
 from deephash_pipeline.hashers.base import EncodedPixels
 from deephash_pipeline.search import ItemId
@@ -54,7 +53,7 @@ def add_search(app: FastAPI, service: Service) -> None:
     async def search_by_image(request: Request) -> schemas.Results:
         """Find the pictures most like one that is sent."""
         with service.admitted():
-            content, question = await read_fields(request, schemas.ImageQuestion, service.settings)
+            content, question = await read_fields(request, schemas.ImageQuestion, service.settings, service.fetching)
             service.check_count(question)
             name, images = service.named(question)
             asked: NDArray[Any]
@@ -65,23 +64,33 @@ def add_search(app: FastAPI, service: Service) -> None:
                 asked = service.vector_of(name, images.width, question)
             if question.where is not None and not images.width:
                 raise HTTPException(422, "where: it is for vectors; send a `label`")
-            return await run_in_threadpool(answer, name, images, question, asked)
+            return await service.searching.run(answer, name, images, question, asked)
 
     @app.post("/v1/search/codes", responses=PROBLEMS)
     async def search_by_codes(question: schemas.CodesQuestion) -> schemas.CodesAnswers:
         """Find the items nearest to each of some codes, without what is known of them."""
-        with service.admitted():
+        with service.admitted("asked"):
             service.check_count(question)
             _, images = service.named(question)
-            return await run_in_threadpool(answer_codes, images, question)
+            return await service.searching.run(answer_codes, images, question)
 
     @app.get("/v1/search/{item_id:path}", responses=PROBLEMS)
     async def search_by_id(item_id: str, question: Annotated[schemas.Question, Query()]) -> schemas.Results:
         """Find the pictures most like one of the index."""
-        with service.admitted():
+
+        def found() -> schemas.Results:
+            name, images, known = service.with_item(question, item_id)
+            return answer(name, images, question, None, known)
+
+        with service.admitted("asked"):
             service.check_count(question)
-            name, images, known = await run_in_threadpool(service.with_item, question, item_id)
-            return await run_in_threadpool(answer, name, images, question, None, known)
+            return await service.searching.run(found)
+
+
+class Size(schemas.Where):
+    """How large a picture is asked for."""
+
+    size: int = Field(default=192, ge=16, le=1024, description="Pixels of the longer side, at most.")
 
 
 def add_items(app: FastAPI, service: Service) -> None:
@@ -96,23 +105,22 @@ def add_items(app: FastAPI, service: Service) -> None:
     async def add_item(request: Request) -> schemas.Item:
         """Add a picture or vector; when this is answered, it is stored for good and found by the next search."""
         with service.admitted():
-            content, new = await read_fields(request, schemas.NewItem, service.settings)
+            content, new = await read_fields(request, schemas.NewItem, service.settings, service.fetching)
             name, images = service.named(new)
             if new.vector is not None:
                 vector = service.vector_of(name, images.width, new)
-                return await run_in_threadpool(_add_vector, name, images, new, vector)
+                return await service.writing.run(_add_vector, name, images, new, vector)
             if new.metadata is not None:
                 raise HTTPException(422, "metadata: it is for vectors; send a `label`")
             coded = await service.encoded(name, images, content, keep=True)
             assert isinstance(images, ImageIndex)
-            return await run_in_threadpool(_add, service, name, images, new, coded)
+            return await service.writing.run(_add, service, name, images, new, coded)
 
     @app.delete("/v1/items/{item_id:path}", **writing)
     async def remove_item(item_id: str, where: Annotated[schemas.Where, Query()]) -> schemas.Removed:
         """Remove a picture or vector from an index; files outside the index stay."""
         with service.admitted():
-            _, images, known = await run_in_threadpool(service.with_item, where, item_id)
-            await run_in_threadpool(_remove, service, images, known)
+            await service.writing.run(_remove, service, where, item_id)
             return schemas.Removed(id=item_id)
 
     class Sample(schemas.Where):
@@ -126,29 +134,30 @@ def add_items(app: FastAPI, service: Service) -> None:
         ids = [item_id for item_id in images.index.sample(sample.count, sample.seed) if item_id in images.index]
         return [described(name, images, item) for item in images.index.items(ids)]
 
-    class Size(schemas.Where):
-        size: int = Field(default=192, ge=16, le=1024, description="Pixels of the longer side, at most.")
-
     @app.get("/v1/items/{item_id:path}/thumbnail", responses=PROBLEMS, response_class=Response)
-    def item_thumbnail(item_id: str, where: Annotated[Size, Query()], request: Request) -> Response:
+    async def item_thumbnail(item_id: str, where: Annotated[Size, Query()], request: Request) -> Response:
         """A small picture of an item."""
-        _, images, known = service.with_item(where, item_id)
-        path = images.path_of(images.index.get(known).metadata)
-        if path is None:
-            raise HTTPException(404, "this item has no picture, only its code")
-        key = Thumbnails.key(path, where.size)
-        # An id may get another picture: a browser asks whether its own is still the one, which takes no decoding.
-        headers = {"Cache-Control": "private, max-age=60", "ETag": f'"{key}"'}
-        if key in request.headers.get("If-None-Match", ""):
-            return Response(status_code=304, headers=headers)
-        content, kind = service.thumbnails.of(path, where.size, key)
-        return Response(content, media_type=kind, headers=headers)
+        return await service.showing.run(_shown, service, item_id, where, request.headers.get("If-None-Match", ""))
 
     @app.get("/v1/items/{item_id:path}", responses=PROBLEMS)
     def get_item(item_id: str, where: Annotated[schemas.Where, Query()]) -> schemas.Item:
         """A picture of the index: label, path and code."""
         name, images, known = service.with_item(where, item_id)
         return described(name, images, images.index.get(known))
+
+
+def _shown(service: Service, item_id: str, where: Size, known_key: str) -> Response:
+    _, images, known = service.with_item(where, item_id)
+    path = images.path_of(images.index.get(known).metadata)
+    if path is None:
+        raise HTTPException(404, "this item has no picture, only its code")
+    key = Thumbnails.key(path, where.size)
+    # An id may get another picture: a browser asks whether its own is still the one, which takes no decoding.
+    headers = {"Cache-Control": "private, max-age=60", "ETag": f'"{key}"'}
+    if key in known_key:
+        return Response(status_code=304, headers=headers)
+    content, kind = service.thumbnails.of(path, where.size, key)
+    return Response(content, media_type=kind, headers=headers)
 
 
 def _id_of(name: str, items: CodedItems, new: schemas.NewItem) -> ItemId:
@@ -191,7 +200,8 @@ def _add(
     return described(name, images, images.index.get(item_id))
 
 
-def _remove(service: Service, images: CodedItems, item_id: ItemId) -> None:
+def _remove(service: Service, where: schemas.Where, text: str) -> None:
+    _, images, item_id = service.with_item(where, text)
     with service.changing:
         images.remove([item_id])
 
@@ -230,11 +240,13 @@ def add_state(app: FastAPI, service: Service) -> None:
 
     @app.head("/healthz", include_in_schema=False)
     @app.get("/healthz")
-    def health() -> schemas.Health:
+    async def health() -> schemas.Health:
         """Whether the service answers."""
-        return schemas.Health(status="ok", images=sum(map(len, service.indexes.values())))
+        images = await service.watching.run(lambda: sum(map(len, service.indexes.values())))
+        return schemas.Health(status="ok", images=images)
 
     @app.get("/metrics", response_class=Response)
-    def metrics() -> Response:
+    async def metrics() -> Response:
         """Numbers in Prometheus's text format."""
-        return Response(generate_latest(service.metrics.registry), media_type=CONTENT_TYPE_LATEST)
+        content = await service.watching.run(generate_latest, service.metrics.registry)
+        return Response(content, media_type=CONTENT_TYPE_LATEST)

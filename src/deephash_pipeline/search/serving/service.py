@@ -5,14 +5,14 @@ import logging
 import os
 import queue
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-from anyio import CapacityLimiter, to_thread
 from fastapi import HTTPException
 from numpy.typing import NDArray
 from PIL import Image
@@ -22,11 +22,13 @@ from deephash_pipeline.common.extras import required
 from deephash_pipeline.common.forks import tell_after_fork
 from deephash_pipeline.hashers import BaseHasher
 from deephash_pipeline.hashers.base import EncodedPixels
+from deephash_pipeline.images.decoding.apart import Decoders
 from deephash_pipeline.search import ItemId
 from deephash_pipeline.search.coded import CodedItems
 from deephash_pipeline.search.images import ImageIndex
 from deephash_pipeline.search.serving.observing import Metrics
 from deephash_pipeline.search.serving.pictures import Thumbnails, read_picture
+from deephash_pipeline.search.serving.pools import Pool, refuse_one_more
 from deephash_pipeline.search.serving.schemas import CodesQuestion, Question, Sent, Where
 from deephash_pipeline.search.serving.settings import ServiceSettings
 
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+LEAST_DECODERS, MOST_FETCHES, THREADS = 4, 16, 8
 Waiting = tuple[NDArray[np.uint8], Future[EncodedPixels]]
 
 
@@ -139,9 +142,14 @@ class Service:
         self._said = ""
         # An item that gives way takes its picture along: no two requests may see the same one.
         self.changing = threading.Lock()
-        self.pending = 0
+        self._places: Counter[str] = Counter()
         self.thumbnails = Thumbnails()
-        self.decoding = CapacityLimiter(os.cpu_count() or 1)
+        self.decoders = Decoders()
+        # A kind of work keeps no other waiting, and two pictures that take long no third.
+        most = self.settings.most_pending
+        self.decoding = Pool(max(LEAST_DECODERS, os.cpu_count() or 1), most)
+        self.fetching = Pool(MOST_FETCHES, 0)
+        self.searching, self.writing, self.showing, self.watching = (Pool(THREADS, 2 * most) for _ in range(4))
 
     def named(self, where: Where) -> tuple[str, CodedItems]:
         """The index that is asked, the first by default."""
@@ -164,27 +172,31 @@ class Service:
             raise HTTPException(422, f"k: at most {self.settings.most_results}")
 
     @contextmanager
-    def admitted(self) -> Iterator[None]:
-        """Count a request while it is worked on; one too many is refused."""
-        if self.pending >= self.settings.most_pending:
-            raise HTTPException(429, "too many requests at once; ask again in a second", {"Retry-After": "1"})
-        self.pending += 1
+    def admitted(self, kind: Literal["sent", "asked"] = "sent") -> Iterator[None]:
+        """Count a request while it is worked on; one too many of those that send a picture or of others is refused."""
+        if self._places[kind] >= self.settings.most_pending:
+            raise refuse_one_more()
+        self._places[kind] += 1
         try:
             with self.metrics.pending.track_inprogress():
                 yield
         finally:
-            self.pending -= 1
+            self._places[kind] -= 1
+
+    @property
+    def pending(self) -> int:
+        """Number of requests that are counted at present."""
+        return self._places.total()
 
     async def encoded(
         self, name: str, images: CodedItems, content: bytes, keep: bool = False
     ) -> tuple[EncodedPixels, Image.Image | None]:
-        """The code and features of a picture and, if asked, what the index is to keep of it, by other threads."""
+        """The code and features of a picture and, if asked, what the index is to keep of it; decoded by a process."""
         if not isinstance(images, ImageIndex):
             raise HTTPException(422, f"image: {name} has vectors of {images.width} numbers; send a `vector`")
         shape = images.hasher.description.image_shape
-        arguments = (content, shape, self.settings.most_pixels, keep)
-        # A large picture takes a hundred megabytes while it is decoded.
-        pixels, kept = await to_thread.run_sync(read_picture, *arguments, limiter=self.decoding)
+        most = self.settings.most_pixels
+        pixels, kept = await self.decoding.run(read_picture, self.decoders, content, shape, most, keep)
         encoded = await asyncio.wrap_future(self.encoders[images].submit(pixels))
         self.metrics.encoded.labels(name).inc()
         return encoded, kept
@@ -258,7 +270,8 @@ class Service:
         images.close()
 
     def close(self) -> None:
-        """End the threads, and close what was opened here."""
+        """End the threads and processes, and close what was opened here."""
+        self.decoders.close()
         for encoder in list(self.encoders.values()):
             encoder.close()
         for images in list(self._again):

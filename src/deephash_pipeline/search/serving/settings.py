@@ -17,7 +17,8 @@ class ServiceSettings(BaseModel):
         token: text; who sends it may add and remove. None, and nobody may.
         most_bytes: greatest number of bytes of a request.
         most_pixels: greatest number of pixels of a picture, known before it is decoded.
-        most_pending: requests with a picture or a search that are worked on or wait; one more is answered 429.
+        most_pending: requests that send something, and other searches, that are worked on or wait; one more of either
+            is answered 429.
         most_results: largest k.
         batch_size: pictures encoded at a time.
         allow_urls: True if a search may name its picture by a URL, of a public address alone.
