@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 from deephash_pipeline.common.cell import Cell, seed_of_replicate
 from deephash_pipeline.common.devices import resolve_device
 from deephash_pipeline.common.parameters import Parameters
-from deephash_pipeline.networks import NETWORKS, Trunk, TrunkParameters, build_trunk, require_network, usual_input
+from deephash_pipeline.networks import OWN_NETWORKS, Trunk, TrunkParameters, build_trunk, require_network, usual_input
 from deephash_pipeline.networks.layers import Shape
 from deephash_pipeline.training import CheckpointFolder, TrainingParameters, TrainingRun
 
@@ -44,7 +44,7 @@ class Experiment(Parameters):
     @model_validator(mode="after")
     def _network_is_known(self) -> Self:
         require_network(self.network)
-        if self.network in NETWORKS and self.trunk != TrunkParameters():
+        if self.network in OWN_NETWORKS and self.trunk != TrunkParameters():
             raise ValueError(
                 f"`trunk` is for networks of torchvision and timm, and `{self.network}` is none: leave it out"
             )
@@ -128,7 +128,7 @@ class StageRun:
         """
         made = parameters.model_copy(update={"training": self.experiment.training(parameters.training)})
         described = made.model_dump(mode="json")
-        if self.experiment.network not in NETWORKS:
+        if self.experiment.network not in OWN_NETWORKS:
             weights = self.experiment.trunk.weights
             described["trunk"] = self.experiment.trunk.of_hasher() | ({"weights": weights} if weights else {})
         named = pd.json_normalize(described).to_dict("records")[0]

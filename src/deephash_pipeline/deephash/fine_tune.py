@@ -213,7 +213,7 @@ def inputs_of(
 ) -> ImageInputs | ArrayInputs:
     """Give what the network trains on: images, or their z where the trunk would always give the same."""
     size = network.trunk.image_size
-    same = not parameters.augmentation.moves and training_set.images.shape[2:] == size
+    same = not parameters.augmentation.changes and training_set.images.shape[2:] == size
     if network.frozen_trunk and same and start is not None and start.z is not None:
         return ArrayInputs(start.z, run.device)
     return ImageInputs(training_set.images, training_set.statistics, run.device, parameters.augmentation, size)

@@ -1,4 +1,4 @@
-"""What happens to training images at random: shifts, flips, rotations, scalings and cuts, a whole batch at once."""
+"""What happens to training images at random: shifts, flips, turns, scalings, colours and cuts, a whole batch at once."""
 
 import math
 from typing import Any, NamedTuple, TypeVar
@@ -16,15 +16,21 @@ from deephash_pipeline.common.randomness import derive_seed, uniform_numbers
 
 Pixels = TypeVar("Pixels", Tensor, NDArray[Any])
 
+WHITE = 255
+
 
 class AugmentationParameters(Parameters):
-    """How far a training image may be moved; all zero, the default, leaves images as they are.
+    """How far a training image may be changed; all zero, the default, leaves images as they are.
 
     Attributes:
         shift_pixels: largest shift in whole pixels, drawn for each axis.
         horizontal_flip: True if every other image, by chance, is mirrored left to right.
+        quarter_turns: True to turn each image by 0, 90, 180 or 270 degrees, all equally likely. The edges of an image
+            that is not square are cut or repeated.
         rotation_degrees: largest rotation to either side, in degrees.
         scale_range: r, for a scale between 1 - r and 1 + r.
+        colour_range: r, for a factor of each channel between 1 - r and 1 + r, and a brightness added to all of them of
+            at most r times that of white to either side.
 
     Example:
         >>> AugmentationParameters(shift_pixels=2).moves, AugmentationParameters().moves
@@ -33,22 +39,31 @@ class AugmentationParameters(Parameters):
 
     shift_pixels: int = Field(default=0, ge=0, le=10_000)
     horizontal_flip: bool = False
+    quarter_turns: bool = False
     rotation_degrees: float = Field(default=0.0, ge=0, le=180)
     scale_range: float = Field(default=0.0, ge=0, lt=1)
+    colour_range: float = Field(default=0.0, ge=0, lt=1)
 
     @property
     def moves(self) -> bool:
         """Whether any image may be moved."""
-        return bool(self.shift_pixels or self.horizontal_flip or self.rotation_degrees or self.scale_range)
+        whole = self.shift_pixels or self.horizontal_flip or self.quarter_turns
+        return bool(whole or self.rotation_degrees or self.scale_range)
+
+    @property
+    def changes(self) -> bool:
+        """Whether any image may be moved or coloured."""
+        return self.moves or bool(self.colour_range)
 
 
 class _Moves(NamedTuple):
     """One number for each image, float64 (b,): where in the old image a pixel of the new one is looked up.
 
-    `mirror` is 1 or -1, `across` and `down` are whole pixels, `angle` is in radians.
+    `mirror` is 1 or -1, `quarters` 0 to 3, `across` and `down` are whole pixels, `angle` is in radians.
     """
 
     angle: Tensor
+    quarters: Tensor
     shrink: Tensor
     mirror: Tensor
     across: Tensor
@@ -56,15 +71,15 @@ class _Moves(NamedTuple):
 
 
 def augment(images: Tensor, parameters: AugmentationParameters, seed: int, first: int = 0) -> Tensor:
-    """Move every image of a batch by a draw of its own.
+    """Move and colour every image of a batch by a draw of its own.
 
-    Pixels from outside repeat the nearest edge, so no colour is invented; and every new pixel is a weighted mean of old
-    ones, so it makes no difference whether the images are normalised before or after.
+    Pixels from outside repeat the nearest edge, so that no move invents a colour: every new pixel is a weighted mean of
+    old ones.
 
     Args:
-        images: floating point, shape (b, c, h, w), on any device.
-        parameters: moves that may happen; where nothing may, `images` itself is returned.
-        seed: seed of the moves; an image's own depend on it and on the number of the image.
+        images: floating point, 0 to 255, shape (b, c, h, w), on any device.
+        parameters: changes that may happen; where nothing may, `images` itself is returned.
+        seed: seed of the changes; an image's own depend on it and on the number of the image.
         first: number of the first image, so that a batch in pieces is moved like the whole.
 
     Returns:
@@ -82,20 +97,24 @@ def augment(images: Tensor, parameters: AugmentationParameters, seed: int, first
         raise InputError(
             f"images are {images.dtype} of shape {tuple(images.shape)}: give floating point of shape (b, c, h, w)."
         )
-    if not parameters.moves or not len(images):
-        return images
-    # On the CPU, where cosines and sines are the same whatever the device of the images.
-    moves = _draw(parameters, seed, torch.arange(first, first + len(images)))
-    if parameters.rotation_degrees or parameters.scale_range:
-        return _resample(images, moves)
-    return _choose_pixels(images, moves)
+    samples = torch.arange(first, first + len(images))
+    if parameters.moves and len(images):
+        # On the CPU, where cosines and sines are the same whatever the device of the images.
+        moves = _draw(parameters, seed, samples)
+        resampled = parameters.rotation_degrees or parameters.scale_range
+        images = _resample(images, moves) if resampled else _choose_pixels(images, moves)
+    if parameters.colour_range and len(images):
+        images = _colour(images, parameters.colour_range, derive_seed(seed, "colour"), samples)
+    return images
 
 
 def _draw(parameters: AugmentationParameters, seed: int, samples: Tensor) -> _Moves:
-    rotation, scale, flip, across, down = uniform_numbers(seed, samples, draws=5).T
+    rotation, scale, flip, across, down, turn = uniform_numbers(seed, samples, draws=6).T
     places = 2 * parameters.shift_pixels + 1
+    quarters = torch.floor(4 * turn) if parameters.quarter_turns else torch.zeros_like(turn)
     return _Moves(
         angle=math.radians(parameters.rotation_degrees) * (2 * rotation - 1),
+        quarters=quarters,
         shrink=1 / (1 + parameters.scale_range * (2 * scale - 1)),
         mirror=torch.where(flip < 0.5, -1.0, 1.0).double() if parameters.horizontal_flip else torch.ones_like(flip),
         across=torch.floor(places * across) - parameters.shift_pixels,
@@ -106,14 +125,26 @@ def _draw(parameters: AugmentationParameters, seed: int, samples: Tensor) -> _Mo
 def _choose_pixels(images: Tensor, moves: _Moves) -> Tensor:
     """Move images by whole pixels: each new pixel is an old one."""
     batch, channels, height, width = images.shape
-    centre = (width - 1) / 2
-    columns = moves.mirror[:, None] * (torch.arange(width) - centre) + centre + moves.across[:, None]
-    rows = torch.arange(height) + moves.down[:, None]
-    column = to_device(columns.clamp(0, width - 1).long(), images.device)
-    row = to_device(rows.clamp(0, height - 1).long(), images.device)
-    place = (row[:, :, None] * width + column[:, None, :]).view(batch, 1, height * width)
+    from_centre = torch.arange(width) - (width - 1) / 2, torch.arange(height) - (height - 1) / 2
+    across, down = moves.mirror[:, None] * from_centre[0], from_centre[1].expand(batch, height)
+    # A turn by a quarter exchanges the axes; by two quarters it reverses both.
+    sideways = (moves.quarters % 2 == 1)[:, None, None]
+    sign = torch.where(moves.quarters < 2, 1.0, -1.0).double()[:, None]
+    columns = torch.where(sideways, (-sign * down)[:, :, None], (sign * across)[:, None, :])
+    rows = torch.where(sideways, (sign * across)[:, None, :], (sign * down)[:, :, None])
+    column = torch.floor(columns + (width - 1) / 2 + moves.across[:, None, None]).clamp(0, width - 1).long()
+    row = torch.floor(rows + (height - 1) / 2 + moves.down[:, None, None]).clamp(0, height - 1).long()
+    place = to_device((row * width + column).view(batch, 1, height * width), images.device)
     pixels = images.reshape(batch, channels, height * width)
     return pixels.gather(2, place.expand(-1, channels, -1)).view(images.shape)
+
+
+def _colour(images: Tensor, largest: float, seed: int, samples: Tensor) -> Tensor:
+    """Multiply the channels, and make the image lighter or darker."""
+    channels = images.shape[1]
+    draws = uniform_numbers(seed, samples, draws=channels + 1)
+    drawn = to_device((largest * (2 * draws - 1)).float(), images.device)[:, :, None, None]
+    return images * (1 + drawn[:, :channels]) + WHITE * drawn[:, channels:]
 
 
 def _resample(images: Tensor, moves: _Moves) -> Tensor:
@@ -123,7 +154,8 @@ def _resample(images: Tensor, moves: _Moves) -> Tensor:
     precision = torch.promote_types(images.dtype, torch.float32)
     x, y = ((torch.arange(side).double() * 2 + 1) / side - 1 for side in (width, height))
     # A rotation is one in pixels; [-1, 1] stretches the two axes differently where an image is not square.
-    cosine, sine = moves.shrink * moves.angle.cos(), moves.shrink * moves.angle.sin()
+    angle = moves.angle + moves.quarters * (math.pi / 2)
+    cosine, sine = moves.shrink * angle.cos(), moves.shrink * angle.sin()
     from_column = [(moves.mirror * cosine)[:, None] * x + (2 * moves.across / width)[:, None]]
     from_row = [(-moves.mirror * sine * (height / width))[:, None] * y]
     from_column.append((sine * (width / height))[:, None] * x)

@@ -22,6 +22,7 @@ from deephash_pipeline.networks.hash_layer import (
 from deephash_pipeline.networks.initialisation import initialise
 from deephash_pipeline.networks.layers import Row, Shape
 from deephash_pipeline.networks.normalisation import LocalResponseNormalisation
+from deephash_pipeline.networks.small_resnet import SMALL_RESNETS, SmallResNet
 from deephash_pipeline.networks.timm_models import PREFIX, require_model
 from deephash_pipeline.networks.torchvision_models import classifiers
 from deephash_pipeline.networks.trunk import TableTrunk, Trunk
@@ -38,6 +39,9 @@ NETWORKS: Registry[Sequence[Row]] = Registry(
 )
 """Name in Caffe's zoo, to which the paper refers -> table of the appendix: the first is `kaggle_face`, the second
 `lenet` (MNIST), the third `cifar10_full`, the fourth `caffenet` (SUN397)."""
+
+OWN_NETWORKS = frozenset({*NETWORKS, *SMALL_RESNETS})
+"""Names of the networks that are defined here: those of `NETWORKS`, each for one size, and those for any small size."""
 
 USUAL_IMAGE_SHAPE = (3, 224, 224)
 
@@ -64,6 +68,8 @@ def build_trunk(
     require_network(network)
     if network in NETWORKS:
         return TableTrunk(NETWORKS[network])
+    if network in SMALL_RESNETS:
+        return SmallResNet(network, image_shape)
     return Backbone(network, image_shape, parameters or TrunkParameters())
 
 
@@ -75,9 +81,9 @@ def require_network(network: str) -> None:
     """
     if network.startswith(PREFIX):
         require_model(network)
-    elif network not in NETWORKS and network not in classifiers():
+    elif network not in OWN_NETWORKS and network not in classifiers():
         raise InputError(
-            f"unknown network `{network}`: choose one of {', '.join(sorted(NETWORKS))}, "
+            f"unknown network `{network}`: choose one of {', '.join(sorted(OWN_NETWORKS))}, "
             "a model of timm such as timm/tf_efficientnet_lite0, or a classifier of torchvision.models such as resnet18"
         )
 
@@ -102,6 +108,8 @@ def build_hash_layer(z_dimension: int, code_length: int, parameters: HashLayerPa
 
 __all__ = [
     "NETWORKS",
+    "OWN_NETWORKS",
+    "SMALL_RESNETS",
     "Backbone",
     "ClassificationHead",
     "DividedHashLayer",
@@ -112,6 +120,7 @@ __all__ = [
     "LinearCode",
     "LocalResponseNormalisation",
     "Shape",
+    "SmallResNet",
     "SoftmaxNetwork",
     "TableTrunk",
     "Trunk",
