@@ -6,13 +6,17 @@ import pytest
 import torch
 from scipy.sparse import csr_array
 from sklearn.datasets import load_digits
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from deephash_pipeline import DeepHash, ImageHasher
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.deephash import FineTuningParameters, HashLayerInitParameters
-from deephash_pipeline.deephash.estimator import FINE_TUNING, usual_network
+from deephash_pipeline.deephash import FineTuningParameters, HashLayerInitParameters, PreTrainingParameters
 from deephash_pipeline.deephash.features import FeatureExtractor
+from deephash_pipeline.deephash.given_images import usual_network
+from deephash_pipeline.deephash.recipes import OF_PAPERS_NETWORKS, recipe_for
 from deephash_pipeline.retrieval import chance_level, count_distances, mean_average_precision
 from deephash_pipeline.training import TrainingParameters
 
@@ -39,7 +43,7 @@ def test_one_that_has_learned_nothing_says_so(caplog):
     labels = np.random.default_rng(0).integers(0, 10, 300)
     hasher = DeepHash(code_length=8, effort=0.01).fit(IMAGES[:300], labels)
     assert hasher.validation_map_ < hasher.validation_chance_ + 0.1
-    assert "it has learned little: raise effort, or give more images" in caplog.text
+    assert "it has learned little: raise `effort` to 1" in caplog.text
 
 
 def test_it_is_an_image_hasher_and_its_file_is_read_as_one(fitted, tmp_path):
@@ -73,7 +77,12 @@ def test_a_training_with_checkpoints_is_not_repeated(tmp_path):
     [
         ({}, IMAGES[:100], DIGITS.target[:99], "100 images but 99 labels"),
         ({}, IMAGES[:100], np.zeros(100, int), "labels of at least two"),
-        ({"fine_tuning": FINE_TUNING}, IMAGES[:99], DIGITS.target[:99], "^fine_tuning: 93 training images are fewer"),
+        (
+            {"fine_tuning": OF_PAPERS_NETWORKS.fine_tuning},
+            IMAGES[:99],
+            DIGITS.target[:99],
+            "^fine_tuning: 93 training images are fewer",
+        ),
         ({"pretraining": {}}, IMAGES, DIGITS.target, "pass pretraining as PreTrainingParameters, not dict"),
         ({"random_state": -1}, IMAGES, DIGITS.target, "random_state: "),
         ({}, IMAGES[:2], [[1], [1, 2]], "labels are of several lengths"),
@@ -112,16 +121,17 @@ def test_a_hasher_that_cannot_be_written_is_refused_in_one_line(fitted, tmp_path
 
 
 @pytest.mark.parametrize(
-    ("size", "network"), [((8, 8), "lenet"), ((32, 64, 3), "cifar10_full"), ((8, 65), "timm/tf_efficientnet_lite0")]
+    ("size", "network"),
+    [((8, 8), "small_resnet"), ((32, 96, 3), "small_resnet"), ((8, 97), "timm/tf_efficientnet_lite0")],
 )
-def test_the_network_follows_from_the_size_and_the_colours_of_the_first_images(size, network):
+def test_the_network_follows_from_the_size_of_the_first_images(size, network):
     images = [np.random.default_rng(row).integers(0, 256, size, np.uint8) for row in range(2)]
     assert usual_network(images) == network
 
 
 def test_of_photographs_the_hash_layer_alone_is_learned_on_features_of_imagenet(monkeypatch):
     pytest.importorskip("timm")
-    images = np.random.default_rng(0).integers(0, 256, (8, 96, 80, 3), np.uint8)
+    images = np.random.default_rng(0).integers(0, 256, (8, 112, 80, 3), np.uint8)
     classes = np.arange(8) % 2
     training = TrainingParameters(epochs=1, batch_size=8, learning_rate=0.01)
     hasher = DeepHash(
@@ -134,3 +144,49 @@ def test_of_photographs_the_hash_layer_alone_is_learned_on_features_of_imagenet(
     for name, tensor in extractor.trunk.state_dict().items():
         assert torch.equal(hasher.trunk.state_dict()[name], tensor)
     assert hasher.encode(images).shape == (8, 2)
+
+
+def test_a_fit_ends_with_the_codes_of_pre_training_or_itq_where_fine_tuning_has_destroyed_them(caplog):
+    destructive = recipe_for("small_resnet", 540, frozen=False).fine_tuning
+    destructive = destructive.model_copy(
+        update={"training": destructive.training.model_copy(update={"learning_rate": 30.0, "weight_decay": 0.0})}
+    )
+    hasher = DeepHash(code_length=24, effort=0.05, fine_tuning=destructive).fit(IMAGES[:600], DIGITS.target[:600])
+    assert hasher.learned_by_ in ("deephash_pretrained", "itq")
+    assert hasher.description.method == hasher.learned_by_
+    assert "fine-tuning ended below" in caplog.text
+    queries, database = hasher.encode(IMAGES[600:800]), hasher.encode(IMAGES[:600])
+    found = count_distances(queries, DIGITS.target[600:800], database, DIGITS.target[:600], 24)
+    assert mean_average_precision(found) > 0.4
+
+
+def test_a_rate_that_is_given_is_taken_and_one_that_is_not_is_found_by_trials(tmp_path, caplog):
+    caplog.set_level("INFO")
+    settings = {"code_length": 8, "effort": 0.01}
+    training = TrainingParameters(epochs=1, batch_size=32, learning_rate=0.0123)
+    given = PreTrainingParameters(training=training)
+    DeepHash(pretraining=given, checkpoints=tmp_path / "given", **settings).fit(IMAGES[:200], DIGITS.target[:200])
+    assert "trials" not in caplog.text
+    DeepHash(checkpoints=tmp_path / "found", **settings).fit(IMAGES[:200], DIGITS.target[:200])
+    assert "5 trials on" in caplog.text
+    assert len(list((tmp_path / "found" / "pretraining").glob("trial *"))) == 5
+    assert not list((tmp_path / "given" / "pretraining").glob("trial *"))
+
+
+def test_it_is_an_estimator_of_scikit_learn(fitted):
+    bits = fitted.transform(IMAGES[600:610])
+    np.testing.assert_array_equal(np.packbits(bits, axis=1), fitted.encode(IMAGES[600:610]))
+    found = count_distances(
+        fitted.encode(IMAGES[600:700]), DIGITS.target[600:700], fitted._database.codes, fitted._database.labels, 24
+    )
+    assert fitted.score(IMAGES[600:700], DIGITS.target[600:700]) == pytest.approx(mean_average_precision(found))
+    with pytest.raises(InputError, match="no image has a class that was trained"):
+        fitted.score(IMAGES[:3], ["a", "b", "c"])
+    with pytest.raises(InputError, match="3 images but 2 labels"):
+        fitted.score(IMAGES[:3], [1, 2])
+    quick = DeepHash(code_length=8, effort=0.01)
+    assert cross_val_score(quick, IMAGES[:120], DIGITS.target[:120], cv=2).shape == (2,)
+    search = GridSearchCV(quick, {"code_length": [8, 12]}, cv=2).fit(IMAGES[:120], DIGITS.target[:120])
+    assert search.best_params_["code_length"] in (8, 12)
+    classifier = make_pipeline(quick, KNeighborsClassifier(metric="hamming")).fit(IMAGES[:120], DIGITS.target[:120])
+    assert classifier.predict(IMAGES[:5]).shape == (5,)

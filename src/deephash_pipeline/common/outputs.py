@@ -45,7 +45,7 @@ def check_outputs(
         index = next((folder for folder in file.resolve().parents if holds_index(folder)), None)
         if index is not None and file.name != of_index:
             raise InputError(f"{file} would be in the index {index}: name a place outside it")
-        if file.exists():
+        if os.path.exists(file):
             if not ours:
                 raise InputError(f"{file} is there: name another file, or add --overwrite")
             require_replaceable(file, ours[number])
@@ -66,7 +66,7 @@ def require_replaceable(file: Path, is_ours: Callable[[Path], bool]) -> None:
     """
     require_regular(file)
     try:
-        replaceable = not file.exists() or is_ours(file)
+        replaceable = not os.path.exists(file) or is_ours(file)
     except (OSError, UnicodeDecodeError):
         replaceable = False
     if not replaceable:

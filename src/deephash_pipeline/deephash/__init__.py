@@ -12,7 +12,8 @@ from deephash_pipeline.deephash.fine_tune import PreTrainedWeights, fine_tune
 from deephash_pipeline.deephash.fine_tuning_parameters import FineTuningParameters
 from deephash_pipeline.deephash.hasher import ImageHasher
 from deephash_pipeline.deephash.initialise import HashLayerInitParameters, initialise_hash_layer
-from deephash_pipeline.deephash.pretrain import PreTrainingParameters, extract_features, pretrain
+from deephash_pipeline.deephash.pretrain import extract_features, pretrain
+from deephash_pipeline.deephash.pretraining_parameters import PreTrainingParameters
 from deephash_pipeline.deephash.training_set import LabelledFeatures, LabelledImages, TrainingSet
 
 __all__ = [

@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from deephash_pipeline.common.randomness import derive_seed
-from deephash_pipeline.deephash.experiment import ClassifierRun, Experiment, StageParameters
+from deephash_pipeline.deephash.experiment import ClassifierRun, Experiment
 from deephash_pipeline.deephash.features import FeatureExtractor, usual_runtime
+from deephash_pipeline.deephash.pretraining_parameters import PreTrainingParameters
 from deephash_pipeline.deephash.training_set import LabelledImages, TrainingSet
-from deephash_pipeline.images.augmentation import AugmentationParameters
+from deephash_pipeline.deephash.trials import choose_pretraining
 from deephash_pipeline.images.inputs import ImageInputs
 from deephash_pipeline.images.sources.collection import require_labels
 from deephash_pipeline.networks import SoftmaxNetwork, initialise
@@ -22,19 +23,6 @@ from deephash_pipeline.training import LabelledInputs, classification_objective,
 STAGE = "softmax_pre_training"
 NO_HISTORY = pd.DataFrame({"epoch": pd.Series(dtype=int), "loss": pd.Series(dtype=float)})
 """Of a trunk that is not trained."""
-
-
-class PreTrainingParameters(StageParameters):
-    """How to train the trunk under a softmax layer.
-
-    Example:
-        >>> from deephash_pipeline.training import TrainingParameters
-        >>> training = TrainingParameters(epochs=3, batch_size=8, learning_rate=0.1)
-        >>> PreTrainingParameters(training=training).augmentation.moves
-        False
-    """
-
-    augmentation: AugmentationParameters = AugmentationParameters()
 
 
 class PreTrained(NamedTuple):
@@ -105,6 +93,8 @@ def pretrain(
         >>> made.softmax["weight"].shape, list(made.history.columns)[:3]
         (torch.Size([10, 500]), ['epoch', 'learning_rate', 'loss'])
     """
+    if parameters.trials and not run.experiment.trunk.frozen:
+        parameters = choose_pretraining(training_set, parameters, run, pretrain)
     experiment, device = run.experiment, run.device
     seed = derive_seed(experiment.seed, "pre-training, stage 1")
     trunk = experiment.trunk_for(training_set.images.shape[1:])

@@ -5,6 +5,7 @@ from torch import nn
 
 from deephash_pipeline.common.randomness import derive_seed
 from deephash_pipeline.networks.backbone import Backbone
+from deephash_pipeline.networks.small_resnet import SmallResNet
 
 
 def initialise(module: nn.Module, seed: int, pretrained: bool = False) -> None:
@@ -12,7 +13,8 @@ def initialise(module: nn.Module, seed: int, pretrained: bool = False) -> None:
 
     Caffe's "xavier" filler is uniform with variance 1 / fan_in. One generator, layers in order of definition. Caffe's
     `cifar10_full` and CaffeNet have Gaussian fillers instead, of deviations made for pixels of 0..255; here images are
-    normalised, so all networks start alike. A network of torchvision or timm starts as its library has it.
+    normalised, so all networks start alike. A network of torchvision or timm starts as its library has it, a small
+    residual one as PyTorch has its layers.
 
     Args:
         module: module whose weights are replaced.
@@ -29,12 +31,12 @@ def initialise(module: nn.Module, seed: int, pretrained: bool = False) -> None:
         [0.0, 0.0]
     """
     generator = torch.Generator().manual_seed(seed)
-    of_backbones: set[nn.Module] = set()
+    of_others: set[nn.Module] = set()
     for layer in module.modules():
-        if isinstance(layer, Backbone):
+        if isinstance(layer, Backbone | SmallResNet):
             layer.initialise(derive_seed(seed, "torchvision"), pretrained)
-            of_backbones.update(layer.modules())
-        elif isinstance(layer, nn.Conv2d | nn.Linear) and layer not in of_backbones:
+            of_others.update(layer.modules())
+        elif isinstance(layer, nn.Conv2d | nn.Linear) and layer not in of_others:
             nn.init.kaiming_uniform_(layer.weight, nonlinearity="linear", generator=generator)
             if layer.bias is not None:
                 nn.init.zeros_(layer.bias)

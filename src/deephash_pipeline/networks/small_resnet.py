@@ -6,6 +6,7 @@ learn from some hundred images, at nearly any rate. The widths follow the fast n
 to train your ResNet") and Jordan (2024, arXiv:2404.00498): a convolution and a pooling at each of three scales.
 """
 
+import torch
 from torch import Tensor, nn
 
 from deephash_pipeline.common.errors import InputError
@@ -32,7 +33,6 @@ class SmallResNet(Trunk):
         InputError: images that it cannot take.
 
     Example:
-        >>> import torch
         >>> trunk = SmallResNet("medium_resnet", (3, 48, 40))
         >>> trunk(torch.zeros(2, 3, 48, 40)).shape, trunk.z_dimension
         (torch.Size([2, 256]), 256)
@@ -43,8 +43,8 @@ class SmallResNet(Trunk):
         channels, height, width = image_shape
         if channels not in (1, 3) or min(height, width) < SMALLEST_SIDE:
             raise InputError(
-                f"`{network}` cannot take images of shape {image_shape}: it takes 1 or 3 channels and sides of at least "
-                f"{SMALLEST_SIDE} pixels; set `image_size` of the source"
+                f"`{network}` cannot take images of shape {image_shape}: it takes 1 or 3 channels and sides of "
+                f"{SMALLEST_SIDE} pixels at least; set `image_size` of the source"
             )
         self.image_shape = image_shape
         stride = 1 if max(height, width) <= FULL_RESOLUTION_SIDE else 2
@@ -56,6 +56,20 @@ class SmallResNet(Trunk):
         self.layers = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1))
         self.z_dimension = filters
 
+    def initialise(self, seed: int, pretrained: bool) -> None:
+        """Draw weights as PyTorch does for its layers; none that were learned elsewhere are there.
+
+        Raises:
+            InputError: pretrained weights are asked for.
+        """
+        if pretrained:
+            raise InputError("a small residual network has no pretrained weights: leave `trunk.pretrained` out")
+        with torch.random.fork_rng(devices=[]):
+            torch.default_generator.manual_seed(seed)
+            for layer in self.modules():
+                if isinstance(layer, nn.Conv2d | nn.BatchNorm2d):
+                    layer.reset_parameters()
+
 
 class Residual(nn.Module):
     """x + f(x), f of two convolutions.
@@ -64,7 +78,6 @@ class Residual(nn.Module):
         width: channels of x.
 
     Example:
-        >>> import torch
         >>> Residual(8)(torch.zeros(2, 8, 4, 4)).shape
         torch.Size([2, 8, 4, 4])
     """

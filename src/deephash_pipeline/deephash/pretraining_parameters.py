@@ -1,0 +1,23 @@
+"""Parameters of stage 1 of pre-training."""
+
+from deephash_pipeline.deephash.experiment import StageParameters
+from deephash_pipeline.images.augmentation import AugmentationParameters
+
+
+class PreTrainingParameters(StageParameters):
+    """How to train the trunk under a softmax layer.
+
+    Attributes:
+        augmentation: changes of training images.
+        trials: True to choose by short trainings whether images are mirrored and turned, and the learning rate, which
+            then is that of the first trials; see `choose_pretraining`.
+
+    Example:
+        >>> from deephash_pipeline.training import TrainingParameters
+        >>> training = TrainingParameters(epochs=3, batch_size=8, learning_rate=0.1)
+        >>> PreTrainingParameters(training=training).augmentation.moves
+        False
+    """
+
+    augmentation: AugmentationParameters = AugmentationParameters()
+    trials: bool = False

@@ -1,0 +1,123 @@
+"""How `DeepHash` trains where its caller does not say: a recipe for each kind of network."""
+
+from typing import Any, NamedTuple
+
+from deephash_pipeline.deephash.experiment import StageParameters
+from deephash_pipeline.deephash.fine_tuning_parameters import FineTuningParameters
+from deephash_pipeline.deephash.initialise import HashLayerInitParameters
+from deephash_pipeline.deephash.pretraining_parameters import PreTrainingParameters
+from deephash_pipeline.images.augmentation import AugmentationParameters
+from deephash_pipeline.losses import LOSS_PARAMETERS
+from deephash_pipeline.networks import SMALL_RESNETS, HashLayerParameters
+from deephash_pipeline.training import TrainingParameters
+
+LEAST_EPOCHS, MOST_EPOCHS = 12, 60
+"""Of stage 1 of a small residual network."""
+SEEN = 60_000
+"""Images that stage 1 of a small residual network looks at, each as often as there are epochs, if there are few."""
+FEW = 2_000
+"""Images up to which batches are of 32, so that there are enough steps."""
+FINE_TUNING_SHARE = 3
+"""Fine-tuning makes one epoch for so many of stage 1."""
+GENTLER = 0.2
+"""The rate of fine-tuning as a share of that of stage 1, whose weights it starts from."""
+
+
+class Recipe(NamedTuple):
+    """Parameters of the three stages.
+
+    Attributes:
+        pretraining: parameters of stage 1.
+        hash_layer_init: parameters of stage 2.
+        fine_tuning: parameters of the training of all layers.
+
+    Example:
+        >>> recipe_for("small_resnet", images=500, frozen=False).pretraining.training.epochs
+        60
+    """
+
+    pretraining: PreTrainingParameters
+    hash_layer_init: HashLayerInitParameters
+    fine_tuning: FineTuningParameters
+
+    def with_batches_up_to(self, size: int) -> "Recipe":
+        """Give the same with no larger batches than there are images."""
+        return Recipe(*(_with_batches_up_to(size, stage) for stage in self))
+
+    def following(self, pretraining: PreTrainingParameters) -> "Recipe":
+        """Fine-tune as a stage 1 of these parameters wants it: with its augmentation, at a share of its rate."""
+        training = self.fine_tuning.training.model_copy(
+            update={"learning_rate": GENTLER * pretraining.training.learning_rate}
+        )
+        changes = {"training": training, "augmentation": pretraining.augmentation}
+        return self._replace(pretraining=pretraining, fine_tuning=self.fine_tuning.model_copy(update=changes))
+
+
+SLIGHT = AugmentationParameters(shift_pixels=2, rotation_degrees=10, scale_range=0.1)
+"""For digits and other drawn signs; photographs want flips and larger shifts, see conf/cifar10."""
+
+OF_PAPERS_NETWORKS = Recipe(
+    PreTrainingParameters(
+        training=TrainingParameters(
+            epochs=30, batch_size=64, learning_rate=0.025, weight_decay=0.0005, schedule="one_cycle"
+        ),
+        augmentation=SLIGHT,
+    ),
+    HashLayerInitParameters(
+        training=TrainingParameters(epochs=20, batch_size=64, learning_rate=0.05, schedule="one_cycle")
+    ),
+    FineTuningParameters(
+        hash_layer=HashLayerParameters(centring=True, scale=3.0),
+        loss=LOSS_PARAMETERS["exponentiated"].model_validate({"loss_scale": "unit", "balance_pairs": True}),
+        training=TrainingParameters(epochs=10, batch_size=128, learning_rate=0.02, schedule="one_cycle"),
+        augmentation=SLIGHT,
+    ),
+)
+
+
+def recipe_for(network: str, images: int, frozen: bool) -> Recipe:
+    """Give the recipe of a network.
+
+    Args:
+        network: name of the network.
+        images: number of training images.
+        frozen: True if the trunk is not trained: its features are computed once, so nothing is augmented.
+
+    Example:
+        >>> recipe_for("lenet", images=500, frozen=False).pretraining.augmentation.rotation_degrees
+        10.0
+    """
+    recipe = OF_PAPERS_NETWORKS
+    if frozen:
+        still = recipe.fine_tuning.model_copy(update={"augmentation": AugmentationParameters()})
+        recipe = recipe._replace(fine_tuning=still)
+    elif network in SMALL_RESNETS:
+        recipe = _of_small_resnets(images)
+    return recipe.with_batches_up_to(images)
+
+
+def _of_small_resnets(images: int) -> Recipe:
+    epochs = min(max(LEAST_EPOCHS, round(SEEN / max(1, images))), MOST_EPOCHS)
+    batch_size = 32 if images <= FEW else 128
+    training = TrainingParameters(
+        epochs=epochs,
+        batch_size=batch_size,
+        learning_rate=0.05,
+        weight_decay=0.002,
+        schedule="one_cycle",
+        precision="auto",
+    )
+    pretraining = PreTrainingParameters(
+        training=training,
+        augmentation=AugmentationParameters(shift_pixels=3, horizontal_flip=True, colour_range=0.1),
+        trials=True,
+    )
+    fine_tuning = OF_PAPERS_NETWORKS.fine_tuning.model_copy(
+        update={"training": training.model_copy(update={"epochs": -(-epochs // FINE_TUNING_SHARE), "batch_size": 128})}
+    )
+    return OF_PAPERS_NETWORKS._replace(fine_tuning=fine_tuning).following(pretraining)
+
+
+def _with_batches_up_to(size: int, stage: StageParameters) -> Any:
+    training = stage.training.model_copy(update={"batch_size": min(stage.training.batch_size, size)})
+    return stage.model_copy(update={"training": training})
