@@ -19,8 +19,9 @@ def batch(count=6, height=7, width=9):
 
 def moved_pixel_by_pixel(image, parameters, draws):
     """Look up every pixel of the result where the definition says, one after the other."""
-    rotation, scale, flip, across, down = draws
+    rotation, scale, flip, across, down, turn = draws
     angle = math.radians(parameters.rotation_degrees) * (2 * rotation - 1)
+    angle += math.floor(4 * turn) * math.pi / 2 if parameters.quarter_turns else 0
     shrink = 1 / (1 + parameters.scale_range * (2 * scale - 1))
     mirror = -1 if parameters.horizontal_flip and flip < 0.5 else 1
     across, down = (
@@ -49,6 +50,7 @@ def moved_pixel_by_pixel(image, parameters, draws):
     seed=st.integers(0, 2**62),
     shift_pixels=st.integers(0, 3),
     horizontal_flip=st.booleans(),
+    quarter_turns=st.booleans(),
     rotation_degrees=st.sampled_from([0.0, 7.0, 180.0]),
     scale_range=st.sampled_from([0.0, 0.3]),
     first=st.integers(0, 100),
@@ -56,7 +58,7 @@ def moved_pixel_by_pixel(image, parameters, draws):
 def test_every_pixel_comes_from_where_the_definition_says(seed, first, **changes):
     parameters = AugmentationParameters(**changes)
     images = batch(count=2, height=4, width=6).double()
-    draws = uniform_numbers(seed, torch.arange(first, first + 2), 5).tolist()
+    draws = uniform_numbers(seed, torch.arange(first, first + 2), 6).tolist()
     expected = torch.stack([moved_pixel_by_pixel(*pair) for pair in zip(images, [parameters] * 2, draws, strict=True)])
     torch.testing.assert_close(augment(images, parameters, seed, first), expected, atol=1e-9, rtol=0)
 
@@ -123,3 +125,29 @@ def test_the_device_does_not_change_the_moves():
 def test_bytes_and_single_images_are_refused(images):
     with pytest.raises(InputError, match="floating point of shape"):
         augment(images, EVERYTHING, 0)
+
+
+def test_quarter_turns_of_a_square_are_those_of_numpy_all_four_of_them():
+    images = batch(count=40, height=8, width=8)
+    turned = augment(images, AugmentationParameters(quarter_turns=True), seed=5)
+    kinds = [
+        next(turn for turn in range(4) if torch.equal(new, torch.rot90(old, turn, (1, 2))))
+        for old, new in zip(images, turned, strict=True)
+    ]
+    assert set(kinds) == {0, 1, 2, 3}
+
+
+def test_colours_change_by_a_factor_of_each_channel_and_a_brightness_of_all_within_their_range():
+    images = 255 * batch(count=50)
+    coloured = augment(images, AugmentationParameters(colour_range=0.2), seed=5)
+    for old, new in zip(images.double().flatten(2), coloured.double().flatten(2), strict=True):
+        factors, added = np.polynomial.polynomial.polyfit(old[0], new[0], 1)[::-1]
+        assert 0.8 <= factors <= 1.2
+        assert abs(added) <= 0.2 * 255
+        for channel in (1, 2):
+            assert np.polynomial.polynomial.polyfit(old[channel], new[channel], 1)[0] == pytest.approx(added, abs=1e-2)
+    pieces = [
+        augment(images[part], AugmentationParameters(colour_range=0.2), 5, part.start)
+        for part in (slice(0, 20), slice(20, 50))
+    ]
+    torch.testing.assert_close(torch.cat(pieces), coloured, rtol=0, atol=0)

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from deephash_pipeline import networks
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.networks.layers import Convolution, Data
 
 # Weights and biases, filter by filter.
@@ -28,9 +29,10 @@ def test_the_papers_networks_have_caffes_number_of_parameters_and_a_z_that_is_ne
     assert z.min() >= 0
 
 
-@pytest.mark.parametrize("network", sorted(networks.NETWORKS))
+@pytest.mark.parametrize("network", sorted(networks.OWN_NETWORKS))
 def test_fresh_weights_let_every_layer_learn_from_one_step(network):
-    trunk = networks.build_trunk(network).to(memory_format=torch.channels_last)
+    small = (3, 24, 32) if network in networks.SMALL_RESNETS else networks.USUAL_IMAGE_SHAPE
+    trunk = networks.build_trunk(network, small).to(memory_format=torch.channels_last)
     classifier = networks.SoftmaxNetwork(trunk, classes=10)
     networks.initialise(classifier, seed=2)
     images = torch.randn(2, *trunk.image_shape, generator=torch.Generator().manual_seed(0))
@@ -162,3 +164,22 @@ def test_stage_two_squashes_u_as_the_loss_does():
     network, z = networks.HashSoftmaxNetwork(layer, 3), torch.rand(6, 20)
     squashed = 2 * torch.sigmoid(layer(z)) - 1
     torch.testing.assert_close(network(z), network.softmax(squashed))
+
+
+@pytest.mark.parametrize("shape", [(1, 16, 16), (3, 48, 40), (3, 96, 96), (1, 65, 17)])
+@pytest.mark.parametrize(("network", "z_dimension"), [("small_resnet", 128), ("medium_resnet", 256)])
+def test_a_small_residual_network_takes_any_small_image_grey_or_colour(network, z_dimension, shape):
+    trunk = networks.build_trunk(network, shape)
+    networks.initialise(trunk, seed=1)
+    first = {name: weight.clone() for name, weight in trunk.state_dict().items()}
+    assert trunk.eval()(torch.randn(2, *shape)).shape == (2, z_dimension)
+    networks.initialise(trunk, seed=1)
+    assert all(torch.equal(first[name], weight) for name, weight in trunk.state_dict().items())
+    networks.initialise(trunk, seed=2)
+    assert not torch.equal(first["layers.0.0.weight"], trunk.state_dict()["layers.0.0.weight"])
+
+
+@pytest.mark.parametrize("shape", [(2, 32, 32), (3, 15, 32), (3, 32, 8)])
+def test_a_small_residual_network_says_which_images_it_takes(shape):
+    with pytest.raises(InputError, match=r"takes 1 or 3 channels and sides of 16 pixels at least"):
+        networks.build_trunk("small_resnet", shape)

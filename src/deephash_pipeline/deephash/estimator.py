@@ -33,7 +33,7 @@ from deephash_pipeline.images.batches import image_batches
 from deephash_pipeline.images.decoding.image_files import Channels, checked_size
 from deephash_pipeline.images.statistics import pixel_statistics
 from deephash_pipeline.networks import NETWORKS, SMALL_RESNETS, usual_input
-from deephash_pipeline.retrieval import chance_level, count_distances, mean_average_precision, pack_bits
+from deephash_pipeline.retrieval import chance_level, count_distances, is_near_chance, mean_average_precision, pack_bits
 from deephash_pipeline.retrieval.codes import check_code_length
 from deephash_pipeline.training import CheckpointFolder
 from deephash_pipeline.training.sampling import steps_per_epoch
@@ -42,8 +42,6 @@ logger = logging.getLogger(__name__)
 
 HELD_OUT = 10
 """One image of so many of a class is held out of the training, to measure what was learned."""
-LITTLE = 0.1
-"""Of the way from chance to a perfect order, below which next to nothing was learned."""
 
 
 @dataclass(eq=False, repr=False)
@@ -191,7 +189,7 @@ class DeepHash(TransformerMixin, BaseEstimator, ImageHasher):  # type: ignore[mi
                 *(NAMES[self.learned_by_], len(held_out.labels), scores[0], scores[best]),
             )
         self.validation_chance_ = chance_level(held_out.labels, training_set.labels)
-        little = self.validation_map_ - self.validation_chance_ < LITTLE * (1 - self.validation_chance_)
+        little = is_near_chance(self.validation_map_, self.validation_chance_)
         logger.log(
             logging.WARNING if little else logging.INFO,
             "mAP of %d images held out: %.3f, by chance %.3f%s",

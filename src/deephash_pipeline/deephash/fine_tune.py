@@ -31,6 +31,7 @@ from deephash_pipeline.training import ArrayInputs, LabelledInputs, first_batch,
 logger = logging.getLogger(__name__)
 
 # If a larger share of images has one code, nothing was learned, or nearly all are of one class.
+LOSS_OF_INDEPENDENT_CODES = 1.0
 ALIKE = 0.9
 
 
@@ -125,6 +126,7 @@ def fine_tune(
         run.engine_run(parameters, seed_of(run), measured),
     )
     network.cpu()
+    warn_of_true_loss(history[-1], run)
     hasher = ImageHasher.assemble(trunk.cpu(), hash_layer_encoder(network.hash_layer), training_set, run)
     return FineTuned(hasher, run.history(history, "fine_tuning"))
 
@@ -147,6 +149,21 @@ def measure_with_trunk(
         return measure(network)
     finally:
         network.add_module("trunk", trained)
+
+
+def warn_of_true_loss(last_epoch: Mapping[str, float], run: Run) -> None:
+    """Log a warning if the signs of u have a larger loss than independent codes, whose loss is about 1.
+
+    Example:
+        >>> run = Run(Experiment(benchmark="digits", network="lenet", seed=0), Cell(method="deephash", code_length=48))
+        >>> warn_of_true_loss({"epoch": 3, "true_loss": 0.2}, run)  # it has learned
+    """
+    if last_epoch.get("true_loss", 0.0) > LOSS_OF_INDEPENDENT_CODES:
+        logger.warning(
+            "%s: the codes are no better than independent ones, their true loss is %.2f: lower "
+            "`fine_tuning.%s.training.learning_rate`, or train the network better before it",
+            *(run.name, last_epoch["true_loss"], run.cell.method),
+        )
 
 
 def warn_if_collapsed(codes: NDArray[np.uint8], hasher: ImageHasher) -> None:

@@ -75,13 +75,27 @@ OF_PAPERS_NETWORKS = Recipe(
 )
 
 
+ON_FEATURES = OF_PAPERS_NETWORKS._replace(
+    hash_layer_init=HashLayerInitParameters(
+        training=TrainingParameters(epochs=20, batch_size=64, learning_rate=0.5, schedule="one_cycle")
+    ),
+    fine_tuning=OF_PAPERS_NETWORKS.fine_tuning.model_copy(
+        update={
+            "training": TrainingParameters(epochs=30, batch_size=128, learning_rate=0.1, schedule="one_cycle"),
+            "augmentation": AugmentationParameters(),
+        }
+    ),
+)
+"""Of a trunk that is not trained. A layer on kept features bears, and wants, larger rates than a network."""
+
+
 def recipe_for(network: str, images: int, frozen: bool) -> Recipe:
     """Give the recipe of a network.
 
     Args:
         network: name of the network.
         images: number of training images.
-        frozen: True if the trunk is not trained: its features are computed once, so nothing is augmented.
+        frozen: True if the trunk is not trained: the hash layer is learned on its features, which are computed once.
 
     Example:
         >>> recipe_for("lenet", images=500, frozen=False).pretraining.augmentation.rotation_degrees
@@ -89,8 +103,7 @@ def recipe_for(network: str, images: int, frozen: bool) -> Recipe:
     """
     recipe = OF_PAPERS_NETWORKS
     if frozen:
-        still = recipe.fine_tuning.model_copy(update={"augmentation": AugmentationParameters()})
-        recipe = recipe._replace(fine_tuning=still)
+        recipe = ON_FEATURES
     elif network in SMALL_RESNETS:
         recipe = _of_small_resnets(images)
     return recipe.with_batches_up_to(images)

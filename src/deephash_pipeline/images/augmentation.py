@@ -125,13 +125,13 @@ def _draw(parameters: AugmentationParameters, seed: int, samples: Tensor) -> _Mo
 def _choose_pixels(images: Tensor, moves: _Moves) -> Tensor:
     """Move images by whole pixels: each new pixel is an old one."""
     batch, channels, height, width = images.shape
-    from_centre = torch.arange(width) - (width - 1) / 2, torch.arange(height) - (height - 1) / 2
-    across, down = moves.mirror[:, None] * from_centre[0], from_centre[1].expand(batch, height)
+    across = (torch.arange(width) - (width - 1) / 2).expand(batch, 1, width)
+    down = (torch.arange(height) - (height - 1) / 2)[:, None].expand(batch, height, 1)
     # A turn by a quarter exchanges the axes; by two quarters it reverses both.
     sideways = (moves.quarters % 2 == 1)[:, None, None]
-    sign = torch.where(moves.quarters < 2, 1.0, -1.0).double()[:, None]
-    columns = torch.where(sideways, (-sign * down)[:, :, None], (sign * across)[:, None, :])
-    rows = torch.where(sideways, (sign * across)[:, None, :], (sign * down)[:, :, None])
+    sign = torch.where(moves.quarters < 2, 1.0, -1.0).double()[:, None, None]
+    columns = moves.mirror[:, None, None] * torch.where(sideways, -sign * down, sign * across)
+    rows = torch.where(sideways, sign * across, sign * down)
     column = torch.floor(columns + (width - 1) / 2 + moves.across[:, None, None]).clamp(0, width - 1).long()
     row = torch.floor(rows + (height - 1) / 2 + moves.down[:, None, None]).clamp(0, height - 1).long()
     place = to_device((row * width + column).view(batch, 1, height * width), images.device)

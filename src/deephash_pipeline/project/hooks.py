@@ -30,7 +30,7 @@ class ResultTable:
         prefix = next((name for name in REPORTED if {f"{name}map_table", f"{name}report"} <= made), None)
         if prefix is None:
             cells = sorted(name for name in made if name.endswith(METRICS))
-            for line in _scores(cells, catalog, run_params.get("env")):
+            for line in (*_scores(cells, catalog, run_params.get("env")), *_notes(cells, catalog)):
                 console.print(line, soft_wrap=True, highlight=False)
             return
         frame = catalog.load(f"{prefix}map_table")
@@ -41,6 +41,8 @@ class ResultTable:
         for row in frame.itertuples(index=False):
             table.add_row(*(_printed(value) if isinstance(value, float) else str(value) for value in row))
         console.print(table)
+        for line in _notes(sorted(name for name in pipeline.datasets() if name.endswith(METRICS)), catalog):
+            console.print(line, soft_wrap=True, highlight=False)
         env = run_params.get("env")
         for line in (
             f"Report      data/08_reporting/{benchmark}/{prefix.replace('.', '/')}report.html",
@@ -66,3 +68,10 @@ def _scores(names: Iterable[str], catalog: CatalogProtocol[Any, Any], env: str |
         yield f"{method}: mean average precision {', '.join(own)}"
     if scores:
         yield f"All cells beside each other: kedro run --pipelines={MEASURED_CELLS}{f' --env={env}' if env else ''}"
+
+
+def _notes(names: Iterable[str], catalog: CatalogProtocol[Any, Any]) -> list[str]:
+    """Say which cells have learned next to nothing."""
+    from deephash_pipeline.reports.near_chance import notes_of_little  # noqa: PLC0415 - as above
+
+    return notes_of_little((catalog.load(name) for name in names if catalog.exists(name)), {})

@@ -141,6 +141,20 @@ def precision_within_radius(
     return ratio(histograms.relevant[:, : radius + 1].sum(axis=1), found, if_empty=0.0), found == 0
 
 
+NEAR_CHANCE = 0.1
+"""Share of the way from chance to a perfect order, below which next to nothing was learned."""
+
+
+def is_near_chance(mean_average_precision: float, chance: float) -> bool:
+    """Tell whether next to nothing was learned: mAP is hardly above that of equal codes; False if one of them is nan.
+
+    Example:
+        >>> is_near_chance(0.18, chance=0.176), is_near_chance(0.5, chance=0.176)
+        (True, False)
+    """
+    return mean_average_precision - chance < NEAR_CHANCE * (1 - chance)
+
+
 def chance_level(query_labels: NDArray[Any], database_labels: NDArray[Any]) -> float:
     """Mean average precision of a hash function that gives every image the same code.
 

@@ -32,6 +32,7 @@ from deephash_pipeline.project.tracking.description import (
     run_tags,
 )
 from deephash_pipeline.project.tracking.store import PARENT_TAG, Metric, MlflowStore
+from deephash_pipeline.reports.near_chance import REMEDY, learned_little
 from deephash_pipeline.training import TrainingInterrupted
 
 logger = logging.getLogger(__name__)
@@ -147,6 +148,8 @@ class MlflowTracking:
         if catalog.exists(history):
             logged += epoch_metrics(catalog.load(history))
         tags, parameters = facts_of(catalog, name)
+        if learned_little(metrics):
+            tags["learned_little"] = REMEDY
         # All is read by now, so a file that cannot be read leaves no child run that is never closed.
         run = store.open(cell, {PARENT_TAG: parent}, self._began.get(cell))
         store.log(run, logged, parameters | identity, tags)

@@ -1,0 +1,24 @@
+"""What has learned next to nothing is named, with what helps."""
+
+from deephash_pipeline.reports.near_chance import MOST_NAMED, learned_little, notes_of_little
+
+
+def cell(score, method="itq", code_length=48):
+    return {"method": method, "code_length": code_length, "mean_average_precision": score, "chance_level": 0.176}
+
+
+def test_cells_near_chance_are_named_and_others_are_not():
+    [note] = notes_of_little([cell(0.18), cell(0.565, "ksh"), cell(0.1, "deephash", 24)], {"itq": "ITQ"})
+    assert "ITQ (48 bits), deephash (24 bits)." in note
+    assert "ksh" not in note
+    assert "`network: small_resnet`" in note
+
+
+def test_there_is_no_note_where_all_have_learned_or_nothing_was_measured():
+    assert notes_of_little([cell(0.5), cell(None), {"method": "itq", "code_length": 48}], {}) == []
+    assert not learned_little(cell(None))
+
+
+def test_many_are_counted():
+    [note] = notes_of_little([cell(0.18, code_length=bits) for bits in range(8, 8 + MOST_NAMED + 3)], {})
+    assert ", 3 more." in note
