@@ -16,7 +16,8 @@ FROM python:3.12-slim
 COPY pyproject.toml requirements.lock /tmp/
 COPY --from=wheel /wheels /wheels
 # The user below may write no bytecode: without it every start compiles all libraries.
-RUN python -m venv /uv && /uv/bin/pip install --no-cache-dir uv \
+RUN python -m venv /uv && sed -n '/^uv==/,/[^\\]$/p' /tmp/requirements.lock > /uv/uv.txt \
+    && /uv/bin/pip install --no-cache-dir --require-hashes --no-deps --requirement /uv/uv.txt \
     && /uv/bin/uv pip install --system --no-cache --compile-bytecode --constraints /tmp/requirements.lock --group /tmp/pyproject.toml:serving \
     && /uv/bin/uv pip install --system --no-cache --compile-bytecode --no-deps /wheels/*.whl \
     && rm -r /uv && useradd --uid 1000 search

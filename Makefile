@@ -144,7 +144,8 @@ $(VENV)/%: $(VENV)/installed
 
 .uv/bin/uv:
 	$(PYTHON) -m venv .uv
-	.uv/bin/pip install --quiet 'uv>=0.9'
+	sed -n '/^uv==/,/[^\\]$$/p' requirements.lock > .uv/uv.txt
+	.uv/bin/pip install --quiet --require-hashes --no-deps --requirement .uv/uv.txt
 
 # After a change of dependencies in pyproject.toml; versions that need not move stay.
 lock: $(UV)

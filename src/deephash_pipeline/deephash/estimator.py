@@ -184,7 +184,9 @@ class DeepHash(TransformerMixin, BaseEstimator, ImageHasher):  # type: ignore[mi
             logger.info("there are too few images of each class to hold some out: nothing says what was learned")
             return
         if best:
-            logger.warning(
+            # In a quick look it has hardly begun.
+            logger.log(
+                logging.WARNING if self.effort == 1 else logging.INFO,
                 "fine-tuning ended below %s on the %d images held out, mAP %.3f and %.3f: the latter's codes are taken",
                 *(NAMES[self.learned_by_], len(held_out.labels), scores[0], scores[best]),
             )
