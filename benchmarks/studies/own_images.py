@@ -25,6 +25,7 @@ from torch.nn import functional
 from deephash_pipeline import DeepHash, FeatureHash
 from deephash_pipeline.deephash import PreTrainingParameters
 from deephash_pipeline.deephash.candidates import held_out_map
+from deephash_pipeline.deephash.features import PHOTOGRAPHS
 from deephash_pipeline.deephash.training_set import LabelledImages
 from deephash_pipeline.hashing import HASH_FUNCTIONS
 from deephash_pipeline.images.augmentation import augment
@@ -201,7 +202,7 @@ def measure(data: DataSet) -> dict[str, float | str]:
     for name in ("itq", "sdh"):
 
         def on_lite0(name: str = name) -> float:
-            learned = FeatureHash(HASH_FUNCTIONS[name](BITS)).fit(data.images, data.classes)
+            learned = FeatureHash(HASH_FUNCTIONS[name](BITS), PHOTOGRAPHS).fit(data.images, data.classes)
             return held_out_map(
                 learned,
                 LabelledImages(np.ascontiguousarray(colour[1].transpose(0, 3, 1, 2)), data.query_classes),
