@@ -5,6 +5,7 @@ import multiprocessing
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TypeVar
 
 from rich.console import Console
@@ -19,6 +20,7 @@ SPEED_ESTIMATE_PERIOD = 3600.0
 """Seconds over which a bar averages its speed. By rich's default, 30, no time is left where a step takes longer."""
 
 Item = TypeVar("Item")
+_listener: ContextVar[Callable[[str, str], None] | None] = ContextVar("listener", default=None)
 
 
 def track(items: Iterable[Item], description: str, total: int, console: Console | None = None) -> Iterator[Item]:
@@ -62,12 +64,41 @@ def count_steps(
         ...         advance("epoch 1 of 1")
     """
     console = console or Console(stderr=True)
+    listener = _listener.get()
+
+    def told(advance: Callable[[str], None]) -> Callable[[str], None]:
+        def both(where: str) -> None:
+            advance(where)
+            listener(description, where)  # type: ignore[misc]
+
+        return both if listener else advance
+
     # Workers, which are other processes, share the terminal of the run; their lines are logged where it was started.
     if console.is_terminal and multiprocessing.parent_process() is None:
         with _bar(description, total, done, where, console) as advance:
-            yield advance
+            yield told(advance)
     else:
-        yield _lines(description, total, done)
+        yield told(_lines(description, total, done))
+
+
+@contextmanager
+def hearing(listener: Callable[[str, str], None]) -> Iterator[None]:
+    """Have a function told the steps of what is computed in the block, as a page wants them.
+
+    Args:
+        listener: function that is given the description and where it is, after each step.
+
+    Example:
+        >>> with hearing(lambda *step: print(*step)):
+        ...     letters = list(track("ab", "letters", total=2))
+        letters 1 of 2
+        letters 2 of 2
+    """
+    before = _listener.set(listener)
+    try:
+        yield
+    finally:
+        _listener.reset(before)
 
 
 @contextmanager

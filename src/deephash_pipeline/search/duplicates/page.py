@@ -32,11 +32,12 @@ def render_page(
     """Show each group side by side, with marks of what to keep that can be changed and saved as a list.
 
     Args:
-        found: the groups; None while they are looked for.
+        found: the groups; None where they are not there yet.
         title: heading of the page.
         thumbnail: function that gives the address of a small picture, or ``data:``; empty for none.
         name: function that gives the line of a picture in the list.
-        service: values of a page that a service shows: the ``index``, the ``level``, and how many ``pictures`` it has.
+        service: values of a page that a service shows: the ``index``, the ``level``, how many ``pictures`` it has,
+            whether it is ``working`` and what is ``said`` of that, its ``failure``, whether it ``needs_token``.
     """
     return render(
         TEMPLATE,

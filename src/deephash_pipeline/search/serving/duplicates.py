@@ -1,10 +1,16 @@
-"""Copies among the pictures of an index, looked for once and shown on a page."""
+"""Copies among the pictures of an index, looked for when asked and shown on a page."""
 
+import logging
 import threading
+from collections.abc import Mapping
 from concurrent.futures import Future
 from functools import partial
-from typing import NamedTuple
+from typing import Any
 
+from fastapi import HTTPException
+
+from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.progress import hearing
 from deephash_pipeline.deephash import FeatureExtractor
 from deephash_pipeline.search.duplicates.finding import Duplicates, find_duplicates
 from deephash_pipeline.search.duplicates.levels import Level
@@ -13,14 +19,38 @@ from deephash_pipeline.search.images import ImageIndex
 from deephash_pipeline.search.images.listing import ListedImage
 from deephash_pipeline.search.serving.answering import thumbnail_address
 
+logger = logging.getLogger(__name__)
+
 AT_A_TIME = 1000
 
 
-class Search(NamedTuple):
-    """A search that runs or has ended."""
+class Search:
+    """A search that runs or has ended, and how far it is."""
 
-    pictures: int
-    found: Future[Duplicates]
+    def __init__(self, images: ImageIndex, level: Level) -> None:
+        self.found: Future[Duplicates] = Future()
+        self.said = ""
+        threading.Thread(target=self._work, args=(images, level), name="duplicates", daemon=True).start()
+
+    def _work(self, images: ImageIndex, level: Level) -> None:
+        try:
+            network = partial(FeatureExtractor.pretrained, device="cpu")
+            with hearing(self._hear):
+                self.found.set_result(find_duplicates(listed(images), network, level, index=images))
+        except BaseException as error:
+            logger.error(" ".join(f"looking for copies has failed: {error}".split()))
+            self.found.set_exception(error)
+
+    def _hear(self, description: str, where: str) -> None:
+        self.said = f"{description}: {where}"
+
+    @property
+    def failure(self) -> str:
+        """Why it has failed, in a line; empty if it has not."""
+        error = self.found.exception() if self.found.done() else None
+        if error is None or isinstance(error, InputError):
+            return " ".join(str(error or "").split())
+        return f"it has failed ({type(error).__name__}); the log has the details"
 
 
 class DuplicateSearches:
@@ -28,55 +58,53 @@ class DuplicateSearches:
 
     def __init__(self) -> None:
         self._searches: dict[tuple[str, Level], Search] = {}
-        self._starting, self._working = threading.Lock(), threading.Lock()
+        self._starting = threading.Lock()
 
-    def forget(self, name: str, level: Level) -> None:
-        """Have the next page look anew, unless a search is at work."""
+    def start(self, name: str, images: ImageIndex, level: Level) -> bool:
+        """Look anew, unless that is being done; tell whether a search was started.
+
+        Raises:
+            HTTPException: 429, another search is at work.
+        """
         with self._starting:
-            search = self._searches.get((name, level))
-            if search is not None and search.found.done():
-                del self._searches[name, level]
+            working = [key for key, search in self._searches.items() if not search.found.done()]
+            if working == [(name, level)]:
+                return False
+            if working:
+                [(other, of_level)] = working
+                said = f"copies are being looked for in {other} ({of_level}); ask again when that is done"
+                raise HTTPException(429, said, {"Retry-After": "10"})
+            self._searches[name, level] = Search(images, level)
+            return True
 
-    def page(self, name: str, images: ImageIndex, level: Level) -> str:
-        """The page of an index: groups, or that they are looked for.
+    def page(self, name: str, images: ImageIndex, level: Level, needs_token: bool) -> str:
+        """The page of an index: groups, how far the search is, or how to start it.
 
         Args:
             name: name of the index.
             images: the index.
             level: name of the share of a picture that may have changed.
-
-        Raises:
-            InputError: the network is not installed.
+            needs_token: True if who starts a search must send the token.
         """
-        with self._starting:
-            search = self._searches.get((name, level))
-            if search is None:
-                search = self._searches[name, level] = self._started(images, level)
-            elif search.found.done() and search.found.exception():
-                # It is told once; whoever asks again has it tried again.
-                del self._searches[name, level]
+        search = self._searches.get((name, level))
+        failure = search.failure if search else ""
+        done = search is not None and search.found.done() and not failure
+        about: Mapping[str, Any] = {
+            "index": name,
+            "level": level,
+            "pictures": len(images),
+            "needs_token": needs_token,
+            "failure": failure,
+            "working": search is not None and not search.found.done(),
+            "said": search.said if search else "",
+        }
         return render_page(
-            search.found.result() if search.found.done() else None,
+            search.found.result() if search is not None and done else None,
             f"Duplicates in {name}",
-            lambda photo: thumbnail_address(name, photo.name, LONGER_SIDE),
+            lambda photo: thumbnail_address(name, photo.name, LONGER_SIDE).removeprefix("/"),
             lambda photo: photo.name,
-            {"index": name, "level": level, "pictures": search.pictures},
+            about,
         )
-
-    def _started(self, images: ImageIndex, level: Level) -> Search:
-        files = listed(images)
-        future: Future[Duplicates] = Future()
-
-        def work() -> None:
-            with self._working:
-                try:
-                    network = partial(FeatureExtractor.pretrained, device="cpu")
-                    future.set_result(find_duplicates(files, network, level, index=images))
-                except BaseException as error:
-                    future.set_exception(error)
-
-        threading.Thread(target=work, name="duplicates", daemon=True).start()
-        return Search(len(files), future)
 
 
 def listed(images: ImageIndex) -> list[ListedImage]:

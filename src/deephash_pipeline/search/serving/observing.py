@@ -47,6 +47,7 @@ class Metrics:
         )
         self.pending = Gauge("deephash_pending", "Requests being worked on or waiting.", registry=self.registry)
         self.encoded = Counter("deephash_encoded_images", "Pictures encoded.", ("index",), registry=self.registry)
+        self.duplicates = Counter("deephash_duplicate_searches", "Searches for copies started.", registry=self.registry)
         images = Gauge("deephash_images", "Images of an index.", ("index",), registry=self.registry)
         for name in indexes:
             # Another may take its place.

@@ -2,6 +2,7 @@
 
 import hmac
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 from fastapi import HTTPException, Request
 from fastapi.security import HTTPAuthorizationCredentials
@@ -86,6 +87,20 @@ def one_line(problems: Any) -> str:
     problem = problems[0]
     place = ".".join(str(part) for part in problem["loc"] if part not in ("query", "path", "body"))
     return " ".join(f"{place[:200]}: {problem['msg']}".removeprefix(": ").split())
+
+
+def require_same_site(request: Request) -> None:
+    """Let pass what a page of this service, or a program, sends: no page of the web may start costly work.
+
+    Raises:
+        HTTPException: 403, another page sends it.
+    """
+    headers = request.headers
+    site, origin = headers.get("sec-fetch-site"), headers.get("origin")
+    # Browsers name the site on HTTPS and on this machine, and the origin everywhere.
+    is_other = site not in ("same-origin", "none") if site else origin and urlsplit(origin).netloc != headers["host"]
+    if is_other:
+        raise HTTPException(403, "this is for the pages of the service itself")
 
 
 def require_token(sent: HTTPAuthorizationCredentials | None, settings: ServiceSettings) -> None:

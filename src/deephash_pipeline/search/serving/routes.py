@@ -2,10 +2,9 @@
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
-from urllib.parse import urlencode
 
 from fastapi import Depends, FastAPI, HTTPException, Query, Request, Response, Security
-from fastapi.responses import HTMLResponse, RedirectResponse
+from fastapi.responses import HTMLResponse
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from numpy.typing import NDArray
 from PIL import Image
@@ -20,7 +19,7 @@ from deephash_pipeline.search.images import ImageIndex
 from deephash_pipeline.search.serving import schemas
 from deephash_pipeline.search.serving.answering import answer, answer_codes, described, index_info
 from deephash_pipeline.search.serving.pictures import Thumbnails
-from deephash_pipeline.search.serving.requests import read_fields, require_token
+from deephash_pipeline.search.serving.requests import read_fields, require_same_site, require_token
 from deephash_pipeline.search.serving.service import Service
 
 if TYPE_CHECKING:
@@ -210,7 +209,6 @@ class DuplicatesOf(schemas.Where):
     """What the page of duplicates is asked."""
 
     level: Level = Level.DEFAULT
-    again: bool = False
 
 
 def add_state(app: FastAPI, service: Service) -> None:
@@ -221,17 +219,32 @@ def add_state(app: FastAPI, service: Service) -> None:
     def page() -> HTMLResponse:
         return HTMLResponse(PAGE.read_text("utf-8"), headers={"Content-Security-Policy": PAGE_POLICY})
 
-    @app.get("/duplicates", include_in_schema=False)
-    def duplicates(where: Annotated[DuplicatesOf, Query()]) -> Response:
+    def of_pictures(where: schemas.Where) -> tuple[str, ImageIndex]:
         name, images = service.named(where)
         if not isinstance(images, ImageIndex):
             raise HTTPException(422, f"index: {name} has vectors; duplicates are of pictures")
-        if where.again:
-            service.duplicates.forget(name, where.level)
-            # So that the page that shows itself anew does not look again.
-            return RedirectResponse(f"/duplicates?{urlencode({'index': name, 'level': where.level})}", 303)
-        content = service.duplicates.page(name, images, where.level)
+        return name, images
+
+    @app.get("/duplicates", include_in_schema=False)
+    async def duplicates(where: Annotated[DuplicatesOf, Query()]) -> Response:
+        needs_token = service.settings.token is not None
+        arguments = (*of_pictures(where), where.level, needs_token)
+        content = await service.showing.run(service.duplicates.page, *arguments)
         return HTMLResponse(content, headers={"Content-Security-Policy": PAGE_POLICY})
+
+    @app.post("/duplicates", include_in_schema=False, status_code=202)
+    def look_for_duplicates(
+        request: Request,
+        where: Annotated[DuplicatesOf, Query()],
+        sent: Annotated[HTTPAuthorizationCredentials | None, Security(BEARER)],
+    ) -> schemas.Started:
+        require_same_site(request)
+        # It takes all cores for minutes; a service that nobody may write is for who can reach it.
+        if service.settings.token is not None:
+            require_token(sent, service.settings)
+        started = service.duplicates.start(*of_pictures(where), where.level)
+        service.metrics.duplicates.inc(started)
+        return schemas.Started(started=started)
 
     @app.get("/v1/indexes", responses=PROBLEMS)
     def list_indexes() -> list[schemas.IndexInfo]:

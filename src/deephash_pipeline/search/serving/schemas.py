@@ -175,6 +175,12 @@ class Removed(BaseModel):
     id: str
 
 
+class Started(BaseModel):
+    """Whether a search for copies was started; it may have been at work."""
+
+    started: bool
+
+
 class Health(BaseModel):
     """That the service answers."""
 
