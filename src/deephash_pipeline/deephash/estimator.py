@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 
 from deephash_pipeline.common.cell import Cell
 from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.own_settings import own_settings
 from deephash_pipeline.common.parameters import faults_in_one_line
 from deephash_pipeline.common.randomness import derive_seed
 from deephash_pipeline.deephash.candidates import NAMES, Candidate, LabelledCodes, held_out_map, without_fine_tuning
@@ -103,6 +104,7 @@ class DeepHash(TransformerMixin, BaseEstimator, ImageHasher):  # type: ignore[mi
     image_size: tuple[int, int] | None = None
     checkpoints: str | Path | None = None
 
+    @own_settings()
     def fit(self, images: Any, labels: Any) -> Self:
         """Learn from images and one class for each.
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 
 from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.own_settings import own_settings
 from deephash_pipeline.deephash import hasher
 from deephash_pipeline.deephash.features import FeatureExtractor
 from deephash_pipeline.deephash.hasher import ImageHasher
@@ -62,6 +63,7 @@ class FeatureHash(BaseEstimator, ImageHasher):  # type: ignore[misc]
     device: str = "auto"
     runtime: Runtime | Literal["auto"] = "auto"
 
+    @own_settings()
     def fit(self, images: Images, labels: Any = None) -> Self:
         """Learn the hash function.
 

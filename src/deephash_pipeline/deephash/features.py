@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from deephash_pipeline.common.devices import resolve_device
 from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.own_settings import own_settings
 from deephash_pipeline.hashers.base import HasherDescription, Runtime
 from deephash_pipeline.hashers.onnx_hasher import IMAGES, session_of
 from deephash_pipeline.images.augmentation import centre_crop
@@ -83,6 +84,7 @@ class FeatureExtractor:
         self._session: Any = None
 
     @classmethod
+    @own_settings()
     def pretrained(
         cls,
         network: str = PHOTOGRAPHS,
@@ -123,6 +125,7 @@ class FeatureExtractor:
         unit_length = bool(description.trunk.get("unit_length"))
         return cls.pretrained(description.network, image_size=(height, width), unit_length=unit_length, device=device)
 
+    @own_settings()
     def prepared(self, required: bool = False) -> Self:
         """Make ONNX Runtime's form of the network now. Where there is none PyTorch computes, unless it is `required`.
 
@@ -170,6 +173,7 @@ class FeatureExtractor:
         for batch in image_batches(images, self.image_shape, DECODED_AT_A_TIME, errors):
             yield ExtractedFeatures(self(batch.pixels), batch.rows, batch.skipped)
 
+    @own_settings()
     def __call__(self, pixels: NDArray[np.uint8]) -> NDArray[np.float32]:
         """Compute features of decoded images, uint8 (n, *image_shape), as float32 (n, dimension); n may be 0."""
         if not len(pixels):

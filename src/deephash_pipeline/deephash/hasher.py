@@ -19,6 +19,7 @@ from torch import Tensor
 from deephash_pipeline.common.devices import resolve_device
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.outputs import require_replaceable
+from deephash_pipeline.common.own_settings import own_settings
 from deephash_pipeline.common.stores import replacing
 from deephash_pipeline.common.writing import cannot_write
 from deephash_pipeline.deephash.experiment import Run
@@ -91,6 +92,7 @@ class ImageHasher(BaseHasher):
         return ImageHasher(trunk, encoder, description, run.experiment.device)
 
     @classmethod
+    @own_settings()
     def load(cls, path: str | Path, device: str = "auto") -> ImageHasher:
         """Read a hasher from its file, from the folder that `deephash.export.export_huggingface` wrote, or of an index.
 
@@ -173,6 +175,7 @@ class ImageHasher(BaseHasher):
         except OSError as error:
             raise cannot_write(f"hasher {path}", error) from error
 
+    @own_settings()
     def content(self, half: bool = False, trunk: bool = True) -> bytes:
         """Give the content of the hasher's file; equal hashers give equal files.
 
@@ -216,11 +219,13 @@ class ImageHasher(BaseHasher):
         """The digest that this hasher would have if a runtime computed its features."""
         return _digest(self._tensors(), self.description.model_copy(update={"runtime": runtime}))
 
+    @own_settings()
     def features(self, images: Images) -> NDArray[np.float32]:
         """Responses z of the layer below the hash layer, float32 of shape (n, z_dimension)."""
         blocks = [self.extractor(batch.pixels) for batch in self._batches(images, "raise")]
         return np.concatenate(blocks) if blocks else np.empty((0, self.z_dimension), np.float32)
 
+    @own_settings()
     def encode_pixels(self, pixels: NDArray[np.uint8]) -> EncodedPixels:
         """Codes and features of decoded images, see `BaseHasher`."""
         z = self.extractor(pixels)
@@ -261,6 +266,7 @@ class ImageHasher(BaseHasher):
         """Length of z."""
         return self._fitted()[0].z_dimension
 
+    @own_settings()
     def to(self, device: str) -> Self:
         """Compute on another device from now on.
 

@@ -16,6 +16,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import validate_data
 
 from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.own_settings import own_settings
 from deephash_pipeline.hashing.rows import LARGEST, count_broken, peak_of, refuse_broken, refuse_large, row_blocks
 from deephash_pipeline.retrieval.codes import check_code_length
 
@@ -101,6 +102,7 @@ class Encoder(_OfFields, BaseEstimator, ABC):  # type: ignore[misc]
     code_length: int = field(kw_only=False)
     n_features_in_: int = field(init=False)
 
+    @own_settings()
     def transform(self, X: Any) -> NDArray[np.bool_]:
         """Bits of each row.
 
@@ -124,6 +126,7 @@ class Encoder(_OfFields, BaseEstimator, ABC):  # type: ignore[misc]
             codes[rows] = outputs >= 0
         return codes
 
+    @own_settings()
     def outputs(self, X: Any) -> NDArray[np.float64]:
         """The real numbers whose signs are the bits, float64 (n, code_length); see `transform`.
 

@@ -11,6 +11,7 @@ from scipy.sparse import issparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.own_settings import own_settings
 from deephash_pipeline.hashing.encoder import Encoder
 from deephash_pipeline.hashing.parameters import check_parameters
 from deephash_pipeline.hashing.rows import Ints, count_broken, refuse_broken, refuse_extreme, row_blocks
@@ -50,6 +51,7 @@ class HashFunction(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Encoder): 
     code_length: int = field(default=48, kw_only=False)
     random_state: int = 0
 
+    @own_settings()
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the hash function from the training set.
 

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.own_settings import own_settings
 from deephash_pipeline.retrieval.by_hits import average_precision_at_by_hits
 from deephash_pipeline.retrieval.counting import DistanceHistograms
 from deephash_pipeline.retrieval.groups import mean_of_evaluated
@@ -21,6 +22,7 @@ LARGEST = 1e300
 """Of a difference."""
 
 
+@own_settings()
 def real_valued_metrics(
     queries: NDArray[Any], query_labels: NDArray[Any], items: NDArray[Any], item_labels: NDArray[Any]
 ) -> dict[str, Any]:

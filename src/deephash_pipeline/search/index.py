@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.folders import INDEX_FILE, SEGMENTS
+from deephash_pipeline.common.own_settings import own_settings
 from deephash_pipeline.common.writing import cannot_write
 from deephash_pipeline.retrieval.codes import check_code_length
 from deephash_pipeline.search.answers import GivenIds
@@ -113,6 +114,7 @@ class HammingIndex(ExactSearch, Closing):
         with self._store.lock:
             self._store.close()
 
+    @own_settings()
     def add(
         self,
         ids: GivenIds,

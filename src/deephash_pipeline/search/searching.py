@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.own_settings import own_settings
 from deephash_pipeline.retrieval.codes import check_codes, check_count, code_words
 from deephash_pipeline.search.answers import Answers, ItemId, RangeAnswers
 from deephash_pipeline.search.filters import Where, condition_of
@@ -36,6 +37,7 @@ class ExactSearch(ReadableIndex):
 
     approximate = False
 
+    @own_settings()
     def search(
         self, codes: NDArray[np.uint8], k: int, where: Where | None = None, rerank: Reranking | None = None
     ) -> Answers:
@@ -64,6 +66,7 @@ class ExactSearch(ReadableIndex):
         scores = np.take_along_axis(scores, order, axis=1)
         return Answers(snapshot.ids_of(rows), distances, scores)
 
+    @own_settings()
     def candidates(
         self, codes: NDArray[np.uint8], count: int, rerank: Reranking | None = None
     ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.own_settings import own_settings
 from deephash_pipeline.hashing import Encoder
 from deephash_pipeline.provenance import content_digest
 from deephash_pipeline.retrieval import pack_bits
@@ -62,6 +63,7 @@ class VectorIndex(CodedItems):
         self.width = description.width
 
     @classmethod
+    @own_settings()
     def build(
         cls,
         folder: str | Path,
@@ -146,10 +148,12 @@ class VectorIndex(CodedItems):
         """An id for an item that comes without one."""
         return secrets.randbits(NEW_ID_BITS) if self.index.integer_ids else super().new_id()
 
+    @own_settings()
     def encode(self, vectors: Any) -> NDArray[np.uint8]:
         """Packed codes of vectors, uint8 (n, ceil(code_length / 8))."""
         return self._coded(vectors, "vectors")[1]
 
+    @own_settings()
     def add(
         self,
         vectors: Any,
@@ -186,6 +190,7 @@ class VectorIndex(CodedItems):
         """
         return self.description.measured.expected(k, recall, conditions)
 
+    @own_settings()
     def search(self, queries: Any, k: int, where: Where | None = None, recall: float | None = None) -> Answers:
         """Find the k nearest of each query.
 
@@ -204,6 +209,7 @@ class VectorIndex(CodedItems):
         unit, codes = self._coded(queries, "queries")
         return self._searched(unit, codes, check_count(k, "k"), where, recall)
 
+    @own_settings()
     def search_by_id(self, name: ItemId, k: int, where: Where | None = None, recall: float | None = None) -> Answers:
         """Find the k nearest of an item of the index, without itself; see `search`."""
         k = check_count(k, "k")
