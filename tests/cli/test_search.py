@@ -230,6 +230,7 @@ def test_a_folder_that_is_no_text_is_a_line(command, digits, tmp_path, monkeypat
         (["index", "remove", "INDEX", "nobody"], "'nobody' is not in the index"),
         (["search", "INDEX", "PHOTOS/3/0003.png", "--id", "x"], "give either a photo or --id"),
         (["search", "INDEX", "nothing.png"], "nothing.png is not there"),
+        (["search", "INDEX", "PHOTOS"], "is a folder: name an image file"),
         (["search", "INDEX", "PHOTOS/3/broken.png"], "broken.png cannot be decoded"),
         (["search", "INDEX", "PHOTOS/3/0003.png", "-k", "0"], "k is 0; give a whole number"),
         (["search", "INDEX", "PHOTOS/3/0003.png", "--radius", "-1"], "--radius -1"),

@@ -3,6 +3,7 @@
 import io
 import logging
 import re
+import threading
 
 import pytest
 from rich.console import Console
@@ -101,3 +102,13 @@ def test_a_process_that_another_has_started_draws_nothing_on_the_terminal_they_s
             clock.now += 40
     assert drawn(console) == []
     assert caplog.messages == ["gist: 1 of 2", "gist: 2 of 2, 0 s left"]
+
+
+def test_a_long_first_step_is_told_of_within_seconds_where_no_log_is_kept(monkeypatch):
+    monkeypatch.setattr(progress, "SECONDS_TO_FIRST_LINE", 0.01)
+    monkeypatch.setattr(progress.logger, "isEnabledFor", lambda level: False)
+    console, told = in_a_log(), threading.Event()
+    monkeypatch.setattr(console, "print", lambda line, **_: (console.file.write(line), told.set()))
+    with progress.count_steps("vectors", 10, where="fitting a hash function", console=console):
+        assert told.wait(10)
+    assert console.file.getvalue() == "vectors: fitting a hash function"

@@ -14,6 +14,7 @@ from torchvision.models import get_model
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.randomness import derive_seed
 from deephash_pipeline.networks import TrunkParameters, build_trunk, initialise
+from deephash_pipeline.networks.backbone import unwrapped
 from deephash_pipeline.networks.torchvision_models import DroppedSamples
 from deephash_pipeline.training.dropout import replace_dropout
 
@@ -279,3 +280,15 @@ def test_a_file_that_is_not_the_networks_weights_is_refused_in_one_line(squeezen
 def test_random_weights_are_not_frozen():
     with pytest.raises(ValidationError, match="set `pretrained: true`, or `weights`"):
         TrunkParameters(frozen=True)
+
+
+@pytest.mark.parametrize("prefix", ["module.", "model.", "_orig_mod.", "_orig_mod.module."])
+def test_weights_of_what_a_network_was_wrapped_in_are_its_own(prefix, squeezenet_state, tmp_path):
+    wrapped = {prefix + name: tensor for name, tensor in squeezenet_state.items()}
+    torch.save({"state_dict": wrapped}, tmp_path / "wrapped.pth")
+    trunk = trunk_with(tmp_path / "wrapped.pth")
+    initialise(trunk, seed=1, pretrained=True)
+    own = trunk.layers.state_dict()
+    assert own and all(torch.equal(tensor, squeezenet_state[name]) for name, tensor in own.items())
+    # Not all names begin so: they are the network's.
+    assert unwrapped({**wrapped, "head": torch.zeros(1)}).keys() == {*wrapped, "head"}

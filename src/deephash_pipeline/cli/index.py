@@ -58,6 +58,7 @@ def index() -> None:
 @click.option("--bits", type=int, help="Of a code; of images 64, 128 or 256 [128], of vectors 1 to 4096.")
 @click.option("--rescore", help="How vectors are stored for that: int8, float16 or none; int8.")
 @click.option("--recall", type=float, help="Share of the exact answers that searches are to find; 0.99.")
+@click.option("--queries", type=click.Path(path_type=Path), help="File of vectors to measure recall with.")
 @click.option("--keep-missing", "missing", flag_value="none", help="Keep images whose files are gone.")
 @click.option("--remove-missing", "missing", flag_value="all", help="Remove them, even if more than half are gone.")
 @click.option("--verify", is_flag=True, help="Read all files, not only those of another size or time.")

@@ -81,6 +81,8 @@ def search(
     refuse_without_vectors(of_vectors, f"{index} is no index of vectors; leave it out, or name another INDEX")
     if (photo is None) == (name is None):
         raise InputError("give either a photo or --id of an image of the index")
+    if photo is not None and photo.is_dir():
+        raise InputError(f"{photo} is a folder: name an image file")
     if photo is not None and not photo.is_file():
         raise InputError(f"{photo} is not there: name an image file, or --id of an image of the index")
     if rescore and name is not None:

@@ -27,7 +27,9 @@ def vectors_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "--labels", help="Text file with a label a line, or a column of the Parquet file; of images, `folder`."
         ),
         click.option(
-            "--vectors", type=click.Path(path_type=Path), help="File of vectors: .npy, .safetensors or .parquet."
+            "--vectors",
+            type=click.Path(path_type=Path),
+            help="Vectors: a file, .npy, .safetensors or .parquet, or a folder or glob of such.",
         ),
     ):
         command = option(command)
@@ -55,6 +57,10 @@ def build_of_vectors(folder: Path, anew: bool, **options: Any) -> None:
     source, ids, labels = read_given(options)
     names = {"method": "method", "bits": "code_length", "rescore": "rescore", "recall": "recall"}
     chosen = {name: options[given] for given, name in names.items() if options.get(given) is not None}
+    if options.get("queries") is not None:
+        from deephash_pipeline.search.vectors import open_vectors  # noqa: PLC0415
+
+        chosen["queries"] = open_vectors(options["queries"], options.get("column"))
     for column in getattr(source, "left_out", ()):
         click.echo(f"left out: column {column}: it is no metadata, which are single values", err=True)
     with VectorIndex.build(folder, source, ids, labels=labels, anew=anew, **chosen) as index:
@@ -88,11 +94,11 @@ def read_given(options: dict[str, Any]) -> tuple[Any, Sequence[ItemId] | None, l
     Raises:
         InputError: it, or that of ids or labels, cannot be read.
     """
-    from deephash_pipeline.search.vectors import ParquetVectors, open_vectors  # noqa: PLC0415
+    from deephash_pipeline.search.vectors import ArrayVectors, open_vectors  # noqa: PLC0415
 
     ids, labels = options.get("ids"), options.get("labels")
     source = open_vectors(options["vectors"], options.get("column"), ids)
-    if isinstance(source, ParquetVectors):
+    if not isinstance(source, ArrayVectors) and source.has_columns:
         return source, source.ids, None if labels is None else source.values(labels)
     given_ids, given_labels = (None if name is None else _lines(Path(name)) for name in (ids, labels))
     return source, given_ids, given_labels
@@ -112,7 +118,8 @@ def expectation(index: "VectorIndex", k: int, recall: float | None = None, condi
     if expected.recall is None:
         why = "under conditions" if conditions else "of so many answers" if measured.of else "of too few vectors"
         return f"recall@{k}: not measured {why}; {how}"
-    return f"recall@{k}: {expected.recall:.3f} expected ({how}; measured with {measured.queries} vectors held out)"
+    of = "given queries" if measured.given else "vectors held out, for queries like them"
+    return f"recall@{k}: {expected.recall:.3f} expected ({how}; measured with {measured.queries} {of})"
 
 
 def facts_of_vectors(folder: Path) -> dict[str, Any]:
@@ -161,4 +168,6 @@ def found_vectors(
                     row["cosine"] = round(1 - float(answers.scores[query, place]), 4)
                 # First, and not hidden by metadata of the same names.
                 rows.append({**row, **item.metadata, **row})
+        if index.has_warned:
+            return rows, f"recall@{k}: not measured with such queries"
         return rows, expectation(index, k, recall, bool(labels))

@@ -2,6 +2,7 @@
 
 import logging
 import multiprocessing
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 logger = logging.getLogger(__name__)
 
+SECONDS_TO_FIRST_LINE = 2.0
 SECONDS_BETWEEN_LINES = 30.0
 SECONDS_BETWEEN_FRAMES = 0.1
 
@@ -78,7 +80,8 @@ def count_steps(
         with _bar(description, total, done, where, console) as advance:
             yield told(advance)
     else:
-        yield told(_lines(description, total, done))
+        with _lines(description, total, done, where, console) as advance:
+            yield told(advance)
 
 
 @contextmanager
@@ -119,14 +122,22 @@ def _bar(description: str, total: int, done: int, where: str, console: Console) 
         yield advance
 
 
-def _lines(description: str, total: int, done: int) -> Callable[[str], None]:
+@contextmanager
+def _lines(description: str, total: int, done: int, where: str, console: Console) -> Iterator[Callable[[str], None]]:
     last = time.monotonic()
     first: float | None = None
-    before = 0
+    before, at = 0, where
+
+    def say(line: str) -> None:
+        if logger.isEnabledFor(logging.INFO):
+            logger.info(line)
+        elif multiprocessing.parent_process() is None:
+            # A command that no log is kept of.
+            console.print(line, highlight=False, markup=False, soft_wrap=True)
 
     def advance(where: str) -> None:
-        nonlocal done, last, first, before
-        done += 1
+        nonlocal done, last, first, before, at
+        done, at = done + 1, where
         now = time.monotonic()
         # What comes before the first step, such as imports, says nothing of the others.
         if first is None:
@@ -134,9 +145,16 @@ def _lines(description: str, total: int, done: int) -> Callable[[str], None]:
         if now - last >= SECONDS_BETWEEN_LINES:
             last = now
             left = f", {duration((now - first) / (done - before) * (total - done))} left" if done > before else ""
-            logger.info("%s: %s%s", description, where, left)
+            say(f"{description}: {where}{left}")
 
-    return advance
+    # The first step may be a long one.
+    timer = threading.Timer(SECONDS_TO_FIRST_LINE, lambda: say(f"{description}: {at or 'begun'}"))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield advance
+    finally:
+        timer.cancel()
 
 
 def duration(seconds: float) -> str:

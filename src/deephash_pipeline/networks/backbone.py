@@ -18,6 +18,8 @@ from deephash_pipeline.networks.layers import Shape
 from deephash_pipeline.networks.torchvision_models import CHANNELS, LAST_LAYER, Headless, UsualInput
 from deephash_pipeline.networks.trunk import Trunk
 
+WRAPPERS = ("module.", "model.", "_orig_mod.")
+"""What names begin with in the state of DataParallel, of a trainer's module, and of a compiled one."""
 UNREADABLE = (OSError, EOFError, KeyError, UnpicklingError, RuntimeError, ValueError)
 """What reading a file of weights that is damaged, or no such file, ends in."""
 
@@ -200,7 +202,7 @@ def stored_weights(path: str | Path) -> dict[str, Tensor]:
     path = Path(path)
     try:
         if path.suffix == ".safetensors":
-            return safetensors.torch.load_file(path)
+            return unwrapped(safetensors.torch.load_file(path))
         content = torch.load(path, map_location="cpu", weights_only=True)
     except FileNotFoundError:
         raise InputError(f"weights {path} are not there: name a file, or leave `trunk.weights` out") from None
@@ -210,7 +212,20 @@ def stored_weights(path: str | Path) -> dict[str, Tensor]:
         content = content["state_dict"]
     if not isinstance(content, dict) or not all(isinstance(tensor, Tensor) for tensor in content.values()):
         raise InputError(f"weights {path} are no names with tensors: save `state_dict()` alone")
-    return content
+    return unwrapped(content)
+
+
+def unwrapped(weights: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The state of a network itself, from that of what it was wrapped in: for several GPUs, compiled, or in a trainer.
+
+    Example:
+        >>> list(unwrapped({"_orig_mod.module.conv.weight": torch.zeros(1)}))
+        ['conv.weight']
+    """
+    for prefix in WRAPPERS:
+        if weights and all(name.startswith(prefix) for name in weights):
+            return unwrapped({name.removeprefix(prefix): tensor for name, tensor in weights.items()})
+    return weights
 
 
 def _one_line(error: Exception) -> str:

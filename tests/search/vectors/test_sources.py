@@ -125,3 +125,51 @@ def test_a_file_that_has_no_vectors_is_named_and_leaves_nothing(tmp_path, vector
         VectorIndex.build(tmp_path / "papers.index", path, code_length=8)
     assert name in str(caught.value) and "\n" not in str(caught.value)
     assert [found.name for found in tmp_path.iterdir()] == [name]
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".safetensors", ".parquet"])
+@pytest.mark.parametrize("named", ["folder", "folder/*", "folder/**/*{suffix}"])
+def test_a_folder_and_a_glob_are_their_files_in_the_order_of_their_names(tmp_path, vectors, suffix, named):
+    (tmp_path / "folder" / "z").mkdir(parents=True)
+    places = [tmp_path / "folder" / f"{name}{suffix}" for name in ("1", "0", "z/2")]
+    parts = [vectors[200:310], vectors[:200], vectors[310:]]
+    for place, part in zip(places, parts, strict=True):
+        written(place, np.ascontiguousarray(part))
+    (tmp_path / "folder" / "notes.txt").touch()
+    expected = vectors[:310] if named == "folder/*" else vectors
+    source = open_vectors(tmp_path / named.format(suffix=suffix))
+    assert (source.count, source.width) == expected.shape
+    np.testing.assert_array_equal(whole(source), expected)
+    rows = np.array([0, 5, 199, 200, 309])
+    np.testing.assert_array_equal(source.take(rows), vectors[rows])
+    with VectorIndex.build(tmp_path / "x.index", tmp_path / named.format(suffix=suffix), code_length=16) as index:
+        assert index.search(vectors[[3, 305]], 1).ids[:, 0].tolist() == [3, 305]
+
+
+def test_ids_and_metadata_of_several_files_follow_one_another(tmp_path, vectors):
+    for part, rows in (("a", range(300)), ("b", range(300, 600))):
+        names = [f"paper/{row}" for row in rows]
+        written(tmp_path / f"{part}.parquet", vectors[list(rows)], id=pa.array(names), year=pa.array([*rows]))
+    with VectorIndex.build(tmp_path / "x.index", str(tmp_path / "*.parquet"), code_length=16) as index:
+        assert index.search(vectors[[450]], 1, {"year": {">": 400}}).ids.tolist() == [["paper/450"]]
+
+
+def test_files_that_do_not_belong_together_are_named(tmp_path, vectors):
+    written(tmp_path / "a.npy", vectors)
+    for second, message in (("b.npy", "has 5 numbers a row, .*a.npy has"), ("b.parquet", "several kinds, .*a.npy and")):
+        written(tmp_path / second, np.ascontiguousarray(vectors[:, :5]))
+        with pytest.raises(InputError, match=message):
+            open_vectors(tmp_path)
+        (tmp_path / second).unlink()
+    (tmp_path / "empty").mkdir()
+    for place, message in (("empty", "has no file of vectors"), ("*.parquet", "is not there")):
+        with pytest.raises(InputError, match=message):
+            open_vectors(tmp_path / place)
+
+
+@pytest.mark.parametrize("kind", [pa.list_(pa.float32(), 24), pa.list_(pa.float32())])
+def test_a_row_without_a_vector_is_named(tmp_path, vectors, kind):
+    rows = [*vectors[:70], None, *vectors[70:]]
+    pq.write_table(pa.table({"vector": pa.array(rows, type=kind)}), tmp_path / "z.parquet")
+    with pytest.raises(InputError, match=r"z\.parquet: (row 70|a row from 0 on) has no vector: mend or drop it"):
+        VectorIndex.build(tmp_path / "x.index", tmp_path / "z.parquet", code_length=16)

@@ -4,6 +4,7 @@ It knows `hashing` and `search`, and nothing of images, networks or command line
 """
 
 from deephash_pipeline.search.vectors.index import VectorIndex
-from deephash_pipeline.search.vectors.sources import ArrayVectors, ParquetVectors, VectorSource, open_vectors
+from deephash_pipeline.search.vectors.shards import ShardedVectors, open_vectors
+from deephash_pipeline.search.vectors.sources import ArrayVectors, ParquetVectors, VectorSource
 
-__all__ = ["ArrayVectors", "ParquetVectors", "VectorIndex", "VectorSource", "open_vectors"]
+__all__ = ["ArrayVectors", "ParquetVectors", "ShardedVectors", "VectorIndex", "VectorSource", "open_vectors"]

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal, TypeAlias, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,8 +21,10 @@ from deephash_pipeline.search.ids import checked_ids
 from deephash_pipeline.search.index import HammingIndex
 from deephash_pipeline.search.replacing import HASH_FUNCTION, replacing_index
 from deephash_pipeline.search.texts import label_names
+from deephash_pipeline.search.vectors.recall import FEWEST_QUERIES as ENOUGH
 from deephash_pipeline.search.vectors.recall import NEIGHBOURS, ExactNeighbours, check_recall, measured_recall
-from deephash_pipeline.search.vectors.sources import VectorSource
+from deephash_pipeline.search.vectors.shards import ShardedVectors
+from deephash_pipeline.search.vectors.sources import ArrayVectors, ParquetVectors
 from deephash_pipeline.search.vectors.stored import Description, save_hash_function
 
 Rescore = Literal["int8", "float16", "none"]
@@ -35,6 +37,8 @@ STEPS = 100
 # So many comparisons with held-out rows take a few seconds up to millions of vectors.
 COMPARISONS = 2 * 10**9
 FEWEST_QUERIES, MOST_QUERIES = 100, 1000
+
+AnyVectors: TypeAlias = ArrayVectors | ParquetVectors | ShardedVectors
 
 
 @dataclass(frozen=True)
@@ -68,12 +72,13 @@ class BuildSettings:
         check_recall(self.recall)
 
 
-def build_index(
+def build_index(  # noqa: PLR0913 - what `VectorIndex.build` is given
     folder: Path,
-    source: VectorSource,
+    source: AnyVectors,
     settings: BuildSettings,
     ids: GivenIds | None = None,
     labels: Sequence[Any] | None = None,
+    asked: AnyVectors | None = None,
 ) -> None:
     """Make an index of vectors; until it is whole, the folder is as it was.
 
@@ -83,6 +88,7 @@ def build_index(
         settings: settings of the build.
         ids: ids of the vectors; the numbers of their rows by default.
         labels: names of their classes: metadata, and what supervised hash functions learn from.
+        asked: queries to measure recall with; by default rows that are held out.
 
     Raises:
         InputError: a vector has no direction or a number that is not finite, an id is there twice, there is something
@@ -98,16 +104,19 @@ def build_index(
         if values is not None and len(values) != source.count:
             raise InputError(f"there are {len(values)} {what} for {source.count} vectors: give one for each")
     held_out, to_fit = _drawn(source.count, settings.seed)
-    method, function = _fitted(source, settings, to_fit, classes)
+    if asked is not None:
+        given = _given_queries(asked, source, settings.seed)
+        held_out, to_fit = np.full(len(given), -1, dtype=np.int64), np.sort(np.concatenate([held_out, to_fit]))
     stored = source.width if settings.rescore != "none" else 0
     kind = cast(FeatureType, settings.rescore if stored else "float16")
-    queries = unit_rows(source.take(held_out), source.name, held_out)
+    queries = given if asked is not None else unit_rows(source.take(held_out), source.name, held_out)
     exact = ExactNeighbours(held_out, queries, min(max(NEIGHBOURS), source.count - 1))
     with (
         replacing_index(folder) as beside,
         HammingIndex.create(beside, settings.code_length, stored, kind) as index,
-        count_steps("vectors", total=STEPS) as advance,
+        count_steps("vectors", total=STEPS, where="fitting a hash function") as advance,
     ):
+        method, function = _fitted(source, settings, to_fit, classes)
         for block in source.blocks(max(1, NUMBERS_AT_ONCE // source.width)):
             numbers = np.arange(block.start, block.start + len(block.vectors))
             unit = unit_rows(block.vectors, source.name, numbers)
@@ -141,8 +150,21 @@ def _drawn(count: int, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]
     return np.sort(drawn[:queries]), np.sort(drawn[queries:])
 
 
+def _given_queries(asked: AnyVectors, source: AnyVectors, seed: int) -> NDArray[np.float32]:
+    """Queries of length 1, at most so many as the comparisons allow."""
+    if asked.width != source.width or asked.count < ENOUGH:
+        raise InputError(
+            f"{asked.name} has {asked.count} queries of {asked.width} numbers: give {ENOUGH} at least, of "
+            f"{source.width} numbers"
+        )
+    most = max(FEWEST_QUERIES, min(MOST_QUERIES, COMPARISONS // source.count))
+    drawn = np.random.default_rng(seed).choice(asked.count, min(asked.count, most), replace=False)
+    rows = np.sort(drawn).astype(np.int64)
+    return unit_rows(asked.take(rows), asked.name, rows)
+
+
 def _fitted(
-    source: VectorSource, settings: BuildSettings, rows: NDArray[np.int64], labels: Sequence[str] | None
+    source: AnyVectors, settings: BuildSettings, rows: NDArray[np.int64], labels: Sequence[str] | None
 ) -> tuple[str, HashFunction]:
     unit = unit_rows(source.take(rows), source.name, rows)
     if settings.method is None:
@@ -162,7 +184,7 @@ def _made(method: str, settings: BuildSettings) -> HashFunction:
     return HASH_FUNCTIONS[method](settings.code_length, random_state=settings.seed)
 
 
-def _unit_parts(source: VectorSource, rows: NDArray[np.int64]) -> Iterator[NDArray[np.float32]]:
+def _unit_parts(source: AnyVectors, rows: NDArray[np.int64]) -> Iterator[NDArray[np.float32]]:
     first = 0
     for part in source.parts(rows):
         yield unit_rows(part, source.name, rows[first : first + len(part)])

@@ -1,9 +1,11 @@
 """`VectorIndex`: vectors under ids, searched by cosine."""
 
+import logging
 import re
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
@@ -23,15 +25,36 @@ from deephash_pipeline.search.index import HammingIndex
 from deephash_pipeline.search.replacing import HASH_FUNCTION, holds_vectors, refuse_exchanged
 from deephash_pipeline.search.reranking import ByFeatures
 from deephash_pipeline.search.texts import label_names
-from deephash_pipeline.search.vectors.building import CODE_LENGTH, BuildSettings, Rescore, build_index, unit_rows
+from deephash_pipeline.search.vectors.building import (
+    CODE_LENGTH,
+    AnyVectors,
+    BuildSettings,
+    Rescore,
+    build_index,
+    unit_rows,
+)
 from deephash_pipeline.search.vectors.recall import Expected
-from deephash_pipeline.search.vectors.sources import ArrayVectors, VectorSource, open_vectors
+from deephash_pipeline.search.vectors.shards import open_vectors
+from deephash_pipeline.search.vectors.sources import ArrayVectors
 from deephash_pipeline.search.vectors.stored import Description, load_hash_function
 
 WHOLE_NUMBER = re.compile(r"0|-?[1-9][0-9]{0,18}")
 """As an integer id is written, which may have so many digits; ``007`` is not 7."""
+MOST_OF_A_MEAN = 4096
+"""Vectors whose mean, and directions from it, tell what is of their kind."""
+HALF, MARGIN = 0.5, 0.5
+FEWEST = 100
+"""With fewer vectors their range is not known."""
+UNLIKE = 1024
+"""Candidates for each answer to queries of another kind, of which codes tell less."""
+OTHER_KIND = (
+    "the queries are of another kind than its vectors, with which recall was measured: more candidates are compared; "
+    "build with --queries FILE of such ones to know their recall"
+)
 NEW_ID_BITS = 53
 """JavaScript knows whole numbers of so many."""
+
+logger = logging.getLogger(__name__)
 
 
 class VectorIndex(CodedItems):
@@ -45,6 +68,9 @@ class VectorIndex(CodedItems):
         description: description of the index, and what was measured.
         index: index of codes and vectors.
         folder: directory of the index.
+
+    Attributes:
+        has_warned: whether queries were of another kind, see `of_another_kind`.
 
     Example:
         >>> from tempfile import TemporaryDirectory
@@ -61,6 +87,7 @@ class VectorIndex(CodedItems):
         super().__init__(index, folder)
         self.encoder, self.description = encoder, description
         self.width = description.width
+        self.has_warned = False
 
     @classmethod
     @own_settings()
@@ -76,6 +103,7 @@ class VectorIndex(CodedItems):
         code_length: int = CODE_LENGTH,
         rescore: Rescore = "int8",
         recall: float = 0.99,
+        queries: Any = None,
         seed: int = 0,
         anew: bool = False,
     ) -> Self:
@@ -91,6 +119,8 @@ class VectorIndex(CodedItems):
             code_length: bits per code, 1..4096.
             rescore: type that vectors are stored as to bring candidates into order, ``int8``, ``float16`` or ``none``.
             recall: the share of the exact answers that searches are to find.
+            queries: vectors, or a path of them, to measure recall with, such as texts that search images; by default
+                rows that are held out, which tells of queries like the vectors alone.
             seed: number that decides every random draw.
             anew: True to replace an index that is there.
 
@@ -100,7 +130,8 @@ class VectorIndex(CodedItems):
         """
         source = _source(vectors, metadata)
         ids = getattr(source, "ids", None) if ids is None else ids
-        build_index(Path(folder), source, BuildSettings(method, code_length, rescore, recall, seed, anew), ids, labels)
+        settings = BuildSettings(method, code_length, rescore, recall, seed, anew)
+        build_index(Path(folder), source, settings, ids, labels, None if queries is None else _source(queries, None))
         return cls.open(folder)
 
     @classmethod
@@ -190,6 +221,27 @@ class VectorIndex(CodedItems):
         """
         return self.description.measured.expected(k, recall, conditions)
 
+    def of_another_kind(self, queries: NDArray[np.float32]) -> bool:
+        """Whether most queries of length 1, float32 (n, width), point elsewhere than all vectors.
+
+        So do texts that search images. The cosine with the mean of all tells. False where recall was measured with
+        queries that were given.
+        """
+        if len(self.index) < FEWEST or not self.index.features or self.description.measured.given:
+            return False
+        mean, least, most = self._middle
+        cosines = queries @ mean
+        return bool(((cosines < least) | (cosines > most)).mean() > HALF)
+
+    @cached_property
+    def _middle(self) -> tuple[NDArray[np.float32], float, float]:
+        """The mean of the vectors, and the range of their cosines with it, as they were when first asked for."""
+        sample = self.index.features_of(self.index.sample(MOST_OF_A_MEAN, seed=0))
+        mean = sample.mean(axis=0)
+        cosines = sample @ mean
+        margin = MARGIN * float(cosines.std())
+        return mean, float(cosines.min()) - margin, float(cosines.max()) + margin
+
     @own_settings()
     def search(self, queries: Any, k: int, where: Where | None = None, recall: float | None = None) -> Answers:
         """Find the k nearest of each query.
@@ -224,7 +276,12 @@ class VectorIndex(CodedItems):
     ) -> Answers:
         if not self.index.features:
             return self.index.search(codes, k, where)
-        oversampling = self.expected(k, recall, conditions=bool(where)).oversampling
+        unlike = self.of_another_kind(unit)
+        if unlike and not self.has_warned:
+            self.has_warned = True
+            logger.warning("%s: %s", self.folder, OTHER_KIND)
+        expected = self.expected(k, recall, bool(where) or unlike)
+        oversampling = UNLIKE if unlike else expected.oversampling
         found = self.index.search(codes, k, where, ByFeatures(unit, k * oversampling))
         assert found.scores is not None
         # Of vectors of length 1 the squared distance is twice that of the cosine.
@@ -238,12 +295,12 @@ class VectorIndex(CodedItems):
         return unit, pack_bits(self.encoder.transform(unit))
 
 
-def _source(vectors: Any, metadata: Mapping[str, Sequence[Any]] | None) -> VectorSource:
+def _source(vectors: Any, metadata: Mapping[str, Sequence[Any]] | None) -> AnyVectors:
     if isinstance(vectors, str | Path):
         vectors = open_vectors(vectors)
     if not isinstance(vectors, np.ndarray) and hasattr(vectors, "blocks"):
         if metadata:
             raise InputError("metadata are of an array: give them as columns of the file, or load the vectors")
-        source: VectorSource = vectors
+        source: AnyVectors = vectors
         return source
     return ArrayVectors(vectors, metadata=metadata)

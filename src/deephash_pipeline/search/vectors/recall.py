@@ -51,7 +51,8 @@ class MeasuredRecall(BaseModel):
 
     Attributes:
         target: the recall that was asked for.
-        queries: number of held-out rows that were searched with.
+        queries: number of held-out rows, or of given queries, that were searched with.
+        given: True if it was measured with queries that were given.
         items: number of items.
         of: recall by number of answers and by oversampling, ascending.
 
@@ -66,6 +67,7 @@ class MeasuredRecall(BaseModel):
     target: float
     queries: int
     items: int
+    given: bool = False
     of: Mapping[int, Mapping[int, float]]
 
     def expected(self, k: int, recall: float | None = None, conditions: bool = False) -> Expected:
@@ -100,7 +102,7 @@ class ExactNeighbours:
     """Cosines of the nearest rows of some rows, gathered while all rows pass by.
 
     Args:
-        rows: numbers of those that are searched with, int64 (queries,), ascending.
+        rows: numbers of those that are searched with, int64 (queries,), ascending; -1 for what is no row.
         queries: the vectors of length 1, float32 (queries, width).
         count: number of neighbours to keep.
 
@@ -123,7 +125,7 @@ class ExactNeighbours:
 
     def _look_at(self, start: int, unit: NDArray[np.float32]) -> None:
         cosines = self.queries @ unit.T
-        own = np.flatnonzero((self.of >= start) & (self.of < start + len(unit)))
+        own = np.flatnonzero((self.of >= max(start, 0)) & (self.of < start + len(unit)))
         cosines[own, self.of[own] - start] = NOT_THERE
         near = np.flatnonzero((cosines > self._cosines.min(axis=1, keepdims=True)).any(axis=0))
         if len(near):
@@ -151,9 +153,9 @@ def measured_recall(
         target: recall that was asked for.
         parts: function that gives the vectors of length 1 of rows, which ascend, some at a time.
     """
-    others, queries = len(index) - 1, len(codes)
+    others, queries, given = len(index) - 1, len(codes), bool((exact.of < 0).all())
     if queries < FEWEST_QUERIES:
-        return MeasuredRecall(target=target, queries=queries, items=len(index), of={})
+        return MeasuredRecall(target=target, queries=queries, items=len(index), given=given, of={})
     steps = OVERSAMPLING if index.features else OVERSAMPLING[:1]
     found: dict[tuple[int, int], list[NDArray[np.int64]]] = {
         (count, step): [] for count in NEIGHBOURS for step in steps
@@ -174,7 +176,7 @@ def measured_recall(
         places = np.searchsorted(pairs, np.concatenate(answers))
         as_near = cosines[places] >= exact.least(count)[:, np.newaxis] - SAME
         of[count][step] = round(float(as_near.mean()), 5)
-    return MeasuredRecall(target=target, queries=queries, items=len(index), of=of)
+    return MeasuredRecall(target=target, queries=queries, items=len(index), given=given, of=of)
 
 
 def _cosines(

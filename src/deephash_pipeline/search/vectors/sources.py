@@ -14,6 +14,7 @@ from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.search.features import ROWS_AT_ONCE
 
 SAFETENSORS_DTYPES = {"F16": "<f2", "F32": "<f4", "F64": "<f8"}
+SUFFIXES = {".npy": "npy", ".safetensors": "safetensors", ".parquet": "parquet", ".pq": "parquet"}
 ID_COLUMN = "id"
 PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
@@ -135,6 +136,8 @@ class ParquetVectors:
             raise InputError(f"{path} has no row: give a file with vectors")
         self.width = next(self.blocks(1)).vectors.shape[1]
 
+    has_columns = True
+
     def blocks(self, rows: int) -> Iterator[Block]:
         """See `ArrayVectors`."""
         yield from self._blocks(rows, self._columns)
@@ -170,6 +173,8 @@ class ParquetVectors:
                 yield Block(start, vectors, {name: self._values(batch.column(name)) for name in columns})
                 start += len(vectors)
         except self._reading as error:
+            if "Expected all lists to be of size" in str(error):
+                raise InputError(f"{self.name}: a row from {start} on has no vector: mend or drop it") from error
             raise self._unreadable(error) from error
 
     def _is_list(self, kind: Any) -> bool:
@@ -178,13 +183,18 @@ class ParquetVectors:
         return bool(is_list and types.is_floating(kind.value_type))
 
     def _vectors(self, lists: Any, start: int) -> NDArray[Any]:
+        if lists.null_count:
+            # Of a list of fixed size the numbers of a row that is missing are there, whatever they are.
+            row = start + int(np.flatnonzero(lists.is_null().to_numpy(zero_copy_only=False))[0])
+            raise InputError(f"{self.name}: row {row} has no vector: mend or drop it")
         widths = self._arrow.compute.list_value_length(lists).to_numpy(zero_copy_only=False)
         width = getattr(self, "width", widths[0])
         wrong = np.flatnonzero(~(widths == width))
         if len(wrong) or not width > 0:
             row = int(wrong[0]) if len(wrong) else 0
-            found = "no vector" if np.isnan(widths[row]) else f"{int(widths[row])} numbers"
-            raise InputError(f"{self.name}: row {start + row} has {found}, the first has {width}: mend or drop it")
+            raise InputError(
+                f"{self.name}: row {start + row} has {int(widths[row])} numbers, the first has {width}: mend or drop it"
+            )
         numbers: NDArray[Any] = lists.flatten().to_numpy(zero_copy_only=False)
         return numbers.reshape(-1, int(width))
 
@@ -218,26 +228,14 @@ VectorSource = ArrayVectors | ParquetVectors
 """Vectors that may be more than memory has room for."""
 
 
-def open_vectors(path: str | Path, column: str | None = None, ids: str | None = None) -> VectorSource:
-    """Open a file of vectors; nothing but its head is read.
-
-    Args:
-        path: ``.npy``, ``.safetensors`` or ``.parquet``.
-        column: column of a Parquet file, or tensor of a safetensors file; by default the only one that can be meant.
-        ids: column of a Parquet file that has the ids.
-
-    Raises:
-        InputError: it is not there, is damaged, or has no vectors.
-    """
-    path = Path(path)
-    if not path.is_file():
-        raise InputError(f"{path} is not there: name a file of vectors, .npy, .safetensors or .parquet")
-    kind = path.suffix.lower()
-    if kind in (".parquet", ".pq"):
+def open_file(path: Path, column: str | None = None, ids: str | None = None) -> VectorSource:
+    """Open one file of vectors, see `shards.open_vectors`."""
+    kind = SUFFIXES.get(path.suffix.lower())
+    if kind == "parquet":
         return ParquetVectors(path, column, ids)
-    if kind == ".safetensors":
+    if kind == "safetensors":
         return ArrayVectors(_mapped_tensor(path, column), str(path))
-    if kind != ".npy":
+    if kind != "npy":
         raise InputError(f"{path} is no file of vectors: give .npy, .safetensors or .parquet")
     try:
         return ArrayVectors(np.load(path, mmap_mode="r", allow_pickle=False), str(path))
