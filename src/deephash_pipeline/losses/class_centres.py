@@ -15,6 +15,9 @@ from deephash_pipeline.losses.hashing_loss import HashingLoss
 
 DRAWS = 20
 """Sets of Bernoulli centres of which the one with the largest smallest distance is kept."""
+MANY = 10_000
+"""Classes above which fewer sets are drawn, for all of them to be compared in the same time."""
+AT_ONCE = 2048
 
 
 def hash_centres(classes: int, code_length: int, random_state: int = 0) -> NDArray[np.float32]:
@@ -41,8 +44,9 @@ def hash_centres(classes: int, code_length: int, random_state: int = 0) -> NDArr
         hadamard = scipy.linalg.hadamard(code_length)
         return np.concatenate([hadamard, -hadamard])[:classes].astype(np.float32)
     generator = np.random.default_rng(random_state)
-    drawn = [distinct_codes(classes, code_length, generator) for _ in range(DRAWS)]
-    return max(drawn, key=smallest_distance)
+    draws = max(1, min(DRAWS, round(DRAWS * (MANY / classes) ** 2)))
+    drawn = [distinct_codes(classes, code_length, generator) for _ in range(draws)]
+    return drawn[0] if draws == 1 else max(drawn, key=smallest_distance)
 
 
 def smallest_distance(centres: NDArray[np.float32]) -> int:
@@ -52,9 +56,13 @@ def smallest_distance(centres: NDArray[np.float32]) -> int:
         >>> smallest_distance(hash_centres(classes=3, code_length=4))
         2
     """
-    products = centres @ centres.T
-    np.fill_diagonal(products, -centres.shape[1])
-    return int((centres.shape[1] - products.max()) / 2)
+    largest = -centres.shape[1]
+    for start in range(0, len(centres), AT_ONCE):
+        # Each pair once, as all pairs of many classes are more than memory has room for.
+        products = centres[start : start + AT_ONCE] @ centres[start:].T
+        np.fill_diagonal(products, -centres.shape[1])
+        largest = max(largest, int(products.max()))
+    return (centres.shape[1] - largest) // 2
 
 
 def distinct_codes(classes: int, code_length: int, random_state: int | np.random.Generator = 0) -> NDArray[np.float32]:
@@ -71,8 +79,9 @@ def distinct_codes(classes: int, code_length: int, random_state: int | np.random
     generator = np.random.default_rng(random_state)
     codes: dict[bytes, NDArray[np.float32]] = {}
     while len(codes) < classes:
-        code = generator.choice(np.array([-1, 1], dtype=np.float32), code_length)
-        codes[code.tobytes()] = code
+        # So many at once as are missing: the same draws as one by one.
+        drawn = generator.choice(np.array([-1, 1], dtype=np.float32), (classes - len(codes), code_length))
+        codes |= {code.tobytes(): code for code in drawn if code.tobytes() not in codes}
     return np.stack(list(codes.values()))
 
 

@@ -11,7 +11,8 @@ class DBDH(HashingLoss):
     """Likelihood of "similar" for u cut off at -1 and 1, and as many bits of 1 as of -1 in every code.
 
     With h = clip(u, -1, 1) a pair costs log(1 + exp(-Y h_i . h_j / 2)), Y of 1 for similar pairs and -1 for others; a
-    sample costs the square of the mean of h over its bits. Metrics: those of `code_metrics` for h.
+    sample costs the square of the mean of h over its bits. The paper argues against relaxing codes and lets gradients
+    through signs; this is the relaxation, as DeepHash-pytorch has it. Metrics: those of `code_metrics` for h.
 
     Args:
         balance_weight: weight of the square; 0.1 in DeepHash-pytorch.

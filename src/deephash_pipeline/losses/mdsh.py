@@ -15,7 +15,8 @@ class MDSH(ClassCentresLoss):
 
     With p_k = softmax_k sqrt(K) cos(u, c_k) a sample costs -10 times the mean over classes of log p_k for its own class
     and log(1 - p_k) for the others. The centres are drawn one by one, each at least as far from all before it as the
-    bound of Gilbert and Varshamov allows; the authors optimise theirs. Metrics: those of `code_metrics` for u scaled to
+    bound of Gilbert and Varshamov allows; the authors optimise theirs. Of the three terms of the authors' loss this is
+    the first; those of pairs and of quantisation are left out. Metrics: those of `code_metrics` for u scaled to
     the length of a code, and ``accuracy``.
 
     Args:

@@ -19,7 +19,8 @@ class MIHash(HashingLoss):
 
     Args:
         bins: b; the authors take 12 to 32.
-        slope: a; the authors tune it between 1 and 40.
+        slope: a; the authors tune it between 1 and 40, with the sigmoid, 2 sigma(a u) - 1 = tanh(a u / 2): their number
+            is twice this one.
 
     Example:
         >>> loss = MIHash()

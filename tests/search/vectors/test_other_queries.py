@@ -33,6 +33,10 @@ def recall(index, queries, images):
     return np.mean([len(set(a) & set(b)) / 10 for a, b in zip(found, exact.tolist(), strict=True)])
 
 
+def warned(caplog):
+    return [record for record in caplog.records if record.levelno >= logging.WARNING]
+
+
 def test_a_search_notices_queries_of_another_kind_once_and_compares_more(kinds, tmp_path, caplog):
     images, same, texts = kinds
     with (
@@ -41,10 +45,10 @@ def test_a_search_notices_queries_of_another_kind_once_and_compares_more(kinds, 
     ):
         like_them = recall(index, same, images)
         index.search(images[:1], 3)
-        assert not caplog.records and not index.has_warned
+        assert not warned(caplog) and not index.has_warned
         assert recall(index, texts, images) > max(0.95, like_them - 0.01)
         index.search(texts[:1], 3)
-        assert [record.levelno for record in caplog.records] == [logging.WARNING]
+        assert len(warned(caplog)) == 1
         assert "build with --queries FILE" in caplog.text
 
 
@@ -56,7 +60,7 @@ def test_recall_that_was_measured_with_queries_is_that_of_such(kinds, tmp_path, 
         expected = index.expected(10)
         assert expected.recall == pytest.approx(recall(index, texts, images), abs=0.02)
         assert index.description.measured.given and index.description.measured.queries == QUERIES
-    assert not caplog.records
+    assert not warned(caplog)
     for queries in (texts[:, :5], texts[:20]):
         with pytest.raises(InputError, match=r"queries of .* numbers: give 50 at least, of 64 numbers"):
             VectorIndex.build(tmp_path / "y.index", images, queries=np.ascontiguousarray(queries), **build)
