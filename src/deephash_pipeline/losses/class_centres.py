@@ -62,7 +62,7 @@ def smallest_distance(centres: NDArray[np.float32]) -> int:
         products = centres[start : start + AT_ONCE] @ centres[start:].T
         np.fill_diagonal(products, -centres.shape[1])
         largest = max(largest, int(products.max()))
-    return (centres.shape[1] - largest) // 2
+    return int(centres.shape[1] - largest) // 2
 
 
 def distinct_codes(classes: int, code_length: int, random_state: int | np.random.Generator = 0) -> NDArray[np.float32]:
