@@ -92,7 +92,9 @@ def test_groups_are_shown_with_thumbnails_and_names_and_without_paths(scenes, se
 def test_it_looks_only_when_asked(scenes, serve):
     client = serve({"photos": scenes})
     for _ in range(3):
-        assert "4 pictures have not been compared yet" in client.get("/duplicates").text
+        page = client.get("/duplicates").text
+        assert "4 pictures have not been compared yet" in page
+        assert '<button class="strong">Look for copies</button>' in page
     found(client)
     scenes.remove(["mirror.png"])
     assert "1 group " in client.get("/duplicates?index=photos").text

@@ -54,6 +54,10 @@ class Decoders:
         """End the processes."""
         tell_after_fork(self)
 
+    def start(self) -> None:
+        """Start a process that is then there for the first picture: it imports for a second."""
+        self._idle.append(_Process())
+
     def after_fork(self) -> None:
         """Leave the processes to the process that has started them."""
         self._idle.clear()

@@ -222,7 +222,9 @@ class Service:
         return searches
 
     def warm_up(self) -> None:
-        """Encode and search once: the first time takes seconds."""
+        """Encode and search once, and start to decode: the first time takes seconds."""
+        if self.encoders:
+            self.decoders.start()
         for images in self.indexes.values():
             self._warm_up(images)
 
