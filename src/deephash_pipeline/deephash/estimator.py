@@ -87,8 +87,8 @@ class DeepHash(TransformerMixin, BaseEstimator, ImageHasher):  # type: ignore[mi
     >>> digits = load_digits()
     >>> images = (digits.images * 15).astype("uint8")
     >>> hasher = DeepHash(code_length=24, effort=0.05).fit(images[:300], digits.target[:300])
-    >>> hasher.encode(images[300:310]).shape
-    (10, 3)
+    >>> hasher.encode(images[300:310]).shape, hasher.transform(images[300:310]).shape
+    ((10, 3), (10, 24))
     """
 
     # Set by the caller here, where an `ImageHasher` reads it from its file.
@@ -211,13 +211,7 @@ class DeepHash(TransformerMixin, BaseEstimator, ImageHasher):  # type: ignore[mi
         return "give more images of each class, and check that the labels are those of the images"
 
     def transform(self, images: Any) -> NDArray[np.bool_]:
-        """Bits of the codes of images, as `ImageHasher.encode` takes them: bool of shape (n, code_length).
-
-        >>> import numpy as np
-        >>> digits = np.random.default_rng(0).integers(0, 256, (40, 8, 8), dtype=np.uint8)
-        >>> DeepHash(code_length=12, effort=0.01).fit(digits, np.arange(40) % 2).transform(digits[:3]).shape
-        (3, 12)
-        """
+        """Bits of the codes of images, as `ImageHasher.encode` takes them: bool of shape (n, code_length)."""
         return np.unpackbits(self.encode(images), axis=1, count=self.code_length).astype(bool)
 
     def score(self, images: Any, labels: Any) -> float:

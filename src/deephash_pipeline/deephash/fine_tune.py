@@ -31,7 +31,8 @@ from deephash_pipeline.training import ArrayInputs, LabelledInputs, first_batch,
 logger = logging.getLogger(__name__)
 
 # If a larger share of images has one code, nothing was learned, or nearly all are of one class.
-LOSS_OF_INDEPENDENT_CODES = 1.0
+LARGEST_TRUE_LOSS = 1.05
+"""Codes that are independent of each other have about 1; whatever is above has been driven apart."""
 ALIKE = 0.9
 
 
@@ -152,15 +153,16 @@ def measure_with_trunk(
 
 
 def warn_of_true_loss(last_epoch: Mapping[str, float], run: Run) -> None:
-    """Log a warning if the signs of u have a larger loss than independent codes, whose loss is about 1.
+    """Log a warning if the signs of u have a clearly larger loss than independent codes, whose loss is about 1.
 
     Example:
+        >>> from deephash_pipeline.deephash import Experiment
         >>> run = Run(Experiment(benchmark="digits", network="lenet", seed=0), Cell(method="deephash", code_length=48))
         >>> warn_of_true_loss({"epoch": 3, "true_loss": 0.2}, run)  # it has learned
     """
-    if last_epoch.get("true_loss", 0.0) > LOSS_OF_INDEPENDENT_CODES:
+    if last_epoch.get("true_loss", 0.0) > LARGEST_TRUE_LOSS:
         logger.warning(
-            "%s: the codes are no better than independent ones, their true loss is %.2f: lower "
+            "%s: the codes are worse than independent ones, their true loss is %.2f: lower "
             "`fine_tuning.%s.training.learning_rate`, or train the network better before it",
             *(run.name, last_epoch["true_loss"], run.cell.method),
         )

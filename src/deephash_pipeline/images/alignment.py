@@ -37,7 +37,7 @@ def aligned(
     Example:
         >>> waves = np.sin(np.arange(80) / 5).astype(np.float32)
         >>> whole = 128 + 50 * np.add.outer(waves, waves)
-        >>> aligned(whole[:, 8:], whole, np.array([[0.9, 0, 0.08], [0, 1, 0]])).round(3).tolist()
+        >>> (aligned(whole[:, 8:], whole, np.array([[0.9, 0, 0.08], [0, 1, 0]])).round(3) + 0).tolist()
         [[0.9, 0.0, 0.1], [0.0, 1.0, 0.0]]
     """
     longest = max(one.shape)
