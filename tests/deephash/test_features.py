@@ -69,7 +69,9 @@ def test_a_hasher_keeps_its_runtime_and_an_index_takes_no_other(weights, tmp_pat
     np.testing.assert_array_equal(loaded.encode(IMAGES), hasher("onnx").encode(IMAGES))
     with pytest.raises(InputError, match="ONNX Runtime computes on the CPU"):
         loaded.to("cuda")
-    ImageIndex.create(tmp_path / "index", loaded).close()
+    # An index that never had an item takes any hasher.
+    with ImageIndex.create(tmp_path / "index", loaded) as index:
+        index.add(["first"], IMAGES[:1])
     with pytest.raises(InputError, match=r"made by ONNX Runtime, .* --hasher .*hasher.safetensors and the extra"):
         ImageIndex.create_or_open(tmp_path / "index", hasher("torch"))
 
