@@ -1,5 +1,7 @@
 """The stages of Algorithm 1 learn from classes, and say so where there are none."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -18,7 +20,7 @@ from deephash_pipeline.deephash import (
     initialise_hash_layer,
     pretrain,
 )
-from deephash_pipeline.deephash.fine_tune import warn_if_collapsed
+from deephash_pipeline.deephash.fine_tune import warn_if_collapsed, warn_of_true_loss
 from deephash_pipeline.deephash.hasher import ImageHasher
 from deephash_pipeline.training import TrainingParameters
 
@@ -82,3 +84,13 @@ def test_codes_that_are_all_alike_are_warned_of(alike, caplog):
     warn_if_collapsed(codes, ImageHasher.pretrained("digits-48"))
     expected = "deephash.b48: training has collapsed, 19 of 20 images have the same code"
     assert [message[: len(expected)] for message in caplog.messages] == [expected] * (alike == 19)
+
+
+def test_codes_that_fine_tuning_has_driven_apart_are_named_after_all_epochs_alone(caplog):
+    run = Run(Experiment(benchmark="digits", network="lenet", seed=0), Cell(method="deephash", code_length=48))
+    warn_of_true_loss({"true_loss": 0.9}, run)
+    warn_of_true_loss({"true_loss": 1.1}, replace(run, experiment=run.experiment.model_copy(update={"effort": 0.1})))
+    warn_of_true_loss({"loss": 3.0}, run)
+    assert not caplog.text
+    warn_of_true_loss({"true_loss": 1.1}, run)
+    assert "deephash.b48: the codes are worse than independent ones, their true loss is 1.10" in caplog.text

@@ -68,7 +68,9 @@ def _enter_torch(stack: ExitStack, torch: Any) -> None:
         stack.enter_context(torch.enable_grad())
     for device in ("cpu", "cuda"):
         if torch.is_autocast_enabled(device):
-            stack.enter_context(torch.autocast(device, enabled=False))
+            # Without its cache, which only the outermost context clears: a training in half precision below would go on
+            # with the weights of its first step.
+            stack.enter_context(torch.autocast(device, enabled=False, cache_enabled=False))
     if torch.get_default_device().type != "cpu":
         stack.enter_context(torch.device("cpu"))
     if torch.are_deterministic_algorithms_enabled() and not torch.is_deterministic_algorithms_warn_only_enabled():

@@ -160,7 +160,8 @@ def warn_of_true_loss(last_epoch: Mapping[str, float], run: Run) -> None:
         >>> run = Run(Experiment(benchmark="digits", network="lenet", seed=0), Cell(method="deephash", code_length=48))
         >>> warn_of_true_loss({"epoch": 3, "true_loss": 0.2}, run)  # it has learned
     """
-    if last_epoch.get("true_loss", 0.0) > LARGEST_TRUE_LOSS:
+    # After a share of the epochs it has not fallen yet.
+    if run.experiment.effort == 1 and last_epoch.get("true_loss", 0.0) > LARGEST_TRUE_LOSS:
         logger.warning(
             "%s: the codes are worse than independent ones, their true loss is %.2f: lower "
             "`fine_tuning.%s.training.learning_rate`, or train the network better before it",
