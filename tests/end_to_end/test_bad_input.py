@@ -48,7 +48,7 @@ def test_own_images_of_many_kinds_are_ingested_and_a_broken_one_is_left_out_and_
     assert listed["id"].tolist() == ["train/owl/3.jpg"] and listed["split"][0] in ("training", "validation")
     assert "cannot identify image file" in listed["reason"][0]
     shapes = [np.load(made / split / "images.npy").shape for split in ("training", "validation", "query")]
-    assert {shape[1:] for shape in shapes} == {(3, 32, 32)}
+    assert {shape[1:] for shape in shapes} == {(3, 48, 48)}
     assert (sum(shape[0] for shape in shapes), shapes[2][0]) == (59, 12)
     assert json.loads((made / "class_names.json").read_text()) == ["emu", "owl", "wren"]
     assert (made / "decoded/query.npy").samefile(made / "query/images.npy")
