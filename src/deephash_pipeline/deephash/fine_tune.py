@@ -1,7 +1,7 @@
 """Simultaneous fine-tuning: all layers on one loss, the exponentiated loss Q (Algorithm 1) or a rival's."""
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 from typing import NamedTuple
@@ -31,8 +31,7 @@ from deephash_pipeline.training import ArrayInputs, LabelledInputs, first_batch,
 logger = logging.getLogger(__name__)
 
 # If a larger share of images has one code, nothing was learned, or nearly all are of one class.
-LARGEST_TRUE_LOSS = 1.05
-"""Codes that are independent of each other have about 1; whatever is above has been driven apart."""
+LOSS_OF_INDEPENDENT_CODES = 1.0
 ALIKE = 0.9
 
 
@@ -127,7 +126,7 @@ def fine_tune(
         run.engine_run(parameters, seed_of(run), measured),
     )
     network.cpu()
-    warn_of_true_loss(history[-1], run)
+    warn_of_true_loss([epoch.get("true_loss", 0.0) for epoch in history], run)
     hasher = ImageHasher.assemble(trunk.cpu(), hash_layer_encoder(network.hash_layer), training_set, run)
     return FineTuned(hasher, run.history(history, "fine_tuning"))
 
@@ -152,20 +151,23 @@ def measure_with_trunk(
         network.add_module("trunk", trained)
 
 
-def warn_of_true_loss(last_epoch: Mapping[str, float], run: Run) -> None:
-    """Log a warning if the signs of u have a clearly larger loss than independent codes, whose loss is about 1.
+def warn_of_true_loss(course: Sequence[float], run: Run) -> None:
+    """Log a warning if the codes' loss has risen above that of independent codes, which is about 1.
+
+    Args:
+        course: loss of the signs of u after each epoch, see `ExponentiatedLoss`.
+        run: the training.
 
     Example:
         >>> from deephash_pipeline.deephash import Experiment
         >>> run = Run(Experiment(benchmark="digits", network="lenet", seed=0), Cell(method="deephash", code_length=48))
-        >>> warn_of_true_loss({"epoch": 3, "true_loss": 0.2}, run)  # it has learned
+        >>> warn_of_true_loss([0.9, 0.2], run)  # it has learned
     """
-    # After a share of the epochs it has not fallen yet.
-    if run.experiment.effort == 1 and last_epoch.get("true_loss", 0.0) > LARGEST_TRUE_LOSS:
+    if course[-1] > max(LOSS_OF_INDEPENDENT_CODES, course[0]):
         logger.warning(
-            "%s: the codes are worse than independent ones, their true loss is %.2f: lower "
+            "%s: the codes are worse than independent ones, their true loss has risen to %.2f: lower "
             "`fine_tuning.%s.training.learning_rate`, or train the network better before it",
-            *(run.name, last_epoch["true_loss"], run.cell.method),
+            *(run.name, course[-1], run.cell.method),
         )
 
 
