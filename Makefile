@@ -8,9 +8,9 @@ PROCESSES := -n 2 --dist loadgroup --no-loadscope-reorder
 # Tests that have targets of their own.
 ALONE := cluster or chaos
 # What computes, without what kills processes, damages files, or runs where no instruction of this processor is chosen.
-NUMERICAL := $(wildcard $(addprefix tests/,losses retrieval hashing networks search training)) \
-	$(addprefix --ignore=tests/,search/encoding search/engines search/images search/serving search/test_durability.py \
-	search/test_damage.py training/resuming training/test_ranks.py losses/test_exponentiated_triton.py)
+NUMERICAL := $(wildcard $(addprefix tests/,losses retrieval hashing networks hamming embeddings photographs training)) \
+	$(addprefix --ignore=tests/,hamming/engines hamming/test_durability.py hamming/test_damage.py \
+	training/resuming training/test_ranks.py losses/test_exponentiated_triton.py)
 BENCHMARK = $(if $(ENV),$(ENV),digits)
 # One word for Kedro, Kedro-Viz and MLflow; every one of them honours it.
 export DO_NOT_TRACK := true

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from benchmarks.measuring import use_one_thread
 from benchmarks.processes import MEBIBYTE, in_new_process, process_bytes
-from deephash_pipeline.search import HammingIndex
+from deephash_pipeline.hamming import HammingIndex
 
 CODE_LENGTH = 48
 NEIGHBOURS = 100

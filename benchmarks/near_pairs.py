@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from benchmarks.measuring import describe_run, use_one_thread
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.search import HammingIndex
+from deephash_pipeline.hamming import HammingIndex
 
 POINTS = 3000
 WARM_UP = 1000

@@ -105,7 +105,7 @@ def project(new_project):
 @pytest.fixture(scope="session")
 def fork_server():
     """Start the process that workers are forked from with all they import; or each of them imports it by itself."""
-    multiprocessing.set_forkserver_preload(["deephash_pipeline.project.runners.preloaded", "tests.search.writer"])
+    multiprocessing.set_forkserver_preload(["deephash_pipeline.project.runners.preloaded", "tests.hamming.writer"])
     with environment():
         forkserver.ensure_running()
 

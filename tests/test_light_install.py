@@ -29,12 +29,11 @@ def test_the_library_requires_no_kedro_no_tracking_and_no_service():
     ("code", "allowed"),
     [
         ("import deephash_pipeline", set()),
-        ("from deephash_pipeline.search import HammingIndex", {"numpy", "numba", "llvmlite"}),
+        ("from deephash_pipeline.hamming import HammingIndex", {"numpy", "numba", "llvmlite"}),
         ("from deephash_pipeline.retrieval import mean_average_precision", {"numpy", "numba", "llvmlite"}),
         (
             "from deephash_pipeline import DeepHash, FeatureHash, ImageHasher\n"
-            "from deephash_pipeline import hashing, losses, networks, retrieval, search, training\n"
-            "from deephash_pipeline.search import images\n"
+            "from deephash_pipeline import hamming, hashing, losses, networks, photographs, retrieval, training\n"
             "from deephash_pipeline.losses import DPSH, ExponentiatedLoss\n"
             "import numpy\n"
             "hasher = ImageHasher.pretrained('digits-48', device='cpu')\n"
@@ -56,7 +55,7 @@ def test_vectors_are_built_and_served_with_the_packages_that_the_page_names(tmp_
 import sys
 import numpy, uvicorn
 from deephash_pipeline.__main__ import main
-from deephash_pipeline.search.vectors import VectorIndex
+from deephash_pipeline.embeddings import VectorIndex
 numpy.save(r"{tmp_path}/z.npy", numpy.random.default_rng(0).normal(size=(300, 8)))
 uvicorn.Server.run = lambda server, sockets: print("served")
 sys.argv[1:] = ["serve", r"{tmp_path}/z.index", "--vectors", r"{tmp_path}/z.npy", "--port", "0"]
@@ -90,8 +89,8 @@ from deephash_pipeline.__main__ import main; main()
 
 
 def test_a_module_without_its_extra_says_which():
-    extras = dict.fromkeys(["reports", "tuning", "search.encoding", "images.descriptors.sift_bag"], "pipeline")
-    extras["search.serving"] = "serve"
+    extras = dict.fromkeys(["reports", "tuning", "encoding", "images.descriptors.sift_bag"], "pipeline")
+    extras["service"] = "serve"
     tried = f"""
 import importlib
 from deephash_pipeline.common.errors import InputError

@@ -23,13 +23,13 @@ from benchmarks.measuring import versions_of
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.deephash import FeatureExtractor
 from deephash_pipeline.hashing import HASH_FUNCTIONS
-from deephash_pipeline.images.registration import Picture, register
-from deephash_pipeline.search.duplicates import finding
-from deephash_pipeline.search.duplicates.candidates import candidates
-from deephash_pipeline.search.duplicates.fingerprints import Fingerprints, fingerprints
-from deephash_pipeline.search.duplicates.groups import read_photo
-from deephash_pipeline.search.duplicates.levels import Level
-from deephash_pipeline.search.images import list_images
+from deephash_pipeline.photographs import list_images
+from deephash_pipeline.photographs.duplicates import finding
+from deephash_pipeline.photographs.duplicates.candidates import candidates
+from deephash_pipeline.photographs.duplicates.fingerprints import Fingerprints, fingerprints
+from deephash_pipeline.photographs.duplicates.groups import read_photo
+from deephash_pipeline.photographs.duplicates.levels import Level
+from deephash_pipeline.photographs.duplicates.registration import Picture, register
 
 PEERS = ("imagehash", "pdqhash")
 """Packages of other people's hashes."""

@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 
 from benchmarks import measuring
 from benchmarks.documents import PROJECT, Benchmark, Results, Settings, three_digits
+from deephash_pipeline.embeddings import open_vectors
+from deephash_pipeline.embeddings.building import unit_rows
+from deephash_pipeline.hamming import ByFeatures, HammingIndex
 from deephash_pipeline.hashing import HASH_FUNCTIONS
 from deephash_pipeline.retrieval import pack_bits
-from deephash_pipeline.search import ByFeatures, HammingIndex
-from deephash_pipeline.search.vectors import open_vectors
-from deephash_pipeline.search.vectors.building import unit_rows
 
 COUNTS = (10, 100)
 OVERSAMPLING = {10: (4, 10), 100: (10,)}

@@ -20,10 +20,10 @@ from PIL import Image
 
 from benchmarks.processes import MEBIBYTE
 from deephash_pipeline import ImageHasher
+from deephash_pipeline.encoding import CodeFolder, EncodingWorkers, Source, encode_source
+from deephash_pipeline.encoding.blocks import Work, encode_block
+from deephash_pipeline.encoding.encode import IMAGES_PER_BLOCK
 from deephash_pipeline.images.batches import image_batches
-from deephash_pipeline.search.encoding import CodeFolder, EncodingWorkers, Source, encode_source
-from deephash_pipeline.search.encoding.blocks import Work, encode_block
-from deephash_pipeline.search.encoding.encode import IMAGES_PER_BLOCK
 from tests.cluster.local_cluster import start_cluster
 
 SEED = 20261122

@@ -12,7 +12,7 @@ from deephash_pipeline import ImageHasher
 from deephash_pipeline.deephash import FeatureExtractor, hasher
 from deephash_pipeline.deephash.feature_hash import learned
 from deephash_pipeline.hashing import ITQ
-from deephash_pipeline.search.images import list_images
+from deephash_pipeline.photographs import list_images
 
 CODE_LENGTHS = (64, 128, 256)
 NOTICE = (

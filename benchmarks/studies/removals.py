@@ -25,13 +25,20 @@ from scipy.ndimage import gaussian_filter, map_coordinates
 from benchmarks.studies.copies import EDITS, USUAL
 from deephash_pipeline.common.progress import track
 from deephash_pipeline.deephash import FeatureExtractor
-from deephash_pipeline.images.registration import LONGER_SIDE, Picture, Registration, register, resized, scaled
-from deephash_pipeline.search.duplicates.candidates import candidates
-from deephash_pipeline.search.duplicates.fingerprints import GREY, fingerprints
-from deephash_pipeline.search.duplicates.groups import Photo, read_photo
-from deephash_pipeline.search.duplicates.levels import Level
-from deephash_pipeline.search.duplicates.proposals import proposed
-from deephash_pipeline.search.images import list_images
+from deephash_pipeline.photographs import list_images
+from deephash_pipeline.photographs.duplicates.candidates import candidates
+from deephash_pipeline.photographs.duplicates.fingerprints import GREY, fingerprints
+from deephash_pipeline.photographs.duplicates.groups import Photo, read_photo
+from deephash_pipeline.photographs.duplicates.levels import Level
+from deephash_pipeline.photographs.duplicates.proposals import proposed
+from deephash_pipeline.photographs.duplicates.registration import (
+    LONGER_SIDE,
+    Picture,
+    Registration,
+    register,
+    resized,
+    scaled,
+)
 
 LEAST_SIDE = 144
 NEAREST = 4

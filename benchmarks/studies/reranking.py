@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 from benchmarks import measuring
 from benchmarks.documents import PROJECT, Benchmark, Results, Settings
 from deephash_pipeline import ImageHasher
+from deephash_pipeline.hamming import ByFeatures, ByOutputs, HammingIndex
 from deephash_pipeline.hashing.linear import LinearEncoder
 from deephash_pipeline.images.decoding.image_files import ImageFiles
 from deephash_pipeline.images.sources.collection import ImageSet
 from deephash_pipeline.images.sources.registry import parse_source
 from deephash_pipeline.retrieval import count_distances, pack_bits, precision_at
-from deephash_pipeline.search import ByFeatures, ByOutputs, HammingIndex
 
 NEIGHBOURS = 10
 QUERIES_AT_ONCE = 100

@@ -10,10 +10,10 @@ import torch
 from PIL import Image
 
 from deephash_pipeline import ImageHasher
+from deephash_pipeline.encoding import CodeBlock, CodeFolder
 from deephash_pipeline.images.decoding.decode import decode_image
 from deephash_pipeline.networks import build_trunk
-from deephash_pipeline.search.encoding import CodeBlock, CodeFolder
-from deephash_pipeline.search.images import ImageIndex
+from deephash_pipeline.photographs import ImageIndex
 
 SEED = 20261122
 PHOTOS = 40

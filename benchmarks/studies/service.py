@@ -29,7 +29,7 @@ from benchmarks.documents import PROJECT, Benchmark, Results, Settings
 from benchmarks.processes import MEBIBYTE, process_bytes
 from deephash_pipeline import ImageHasher
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.search.images import ImageIndex
+from deephash_pipeline.photographs import ImageIndex
 
 SEED = 20261122
 ITEMS_AT_ONCE = 100_000

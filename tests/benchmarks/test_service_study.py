@@ -5,8 +5,8 @@ import os
 import pytest
 
 from benchmarks.studies import service
-from deephash_pipeline.search.images import ImageIndex
-from deephash_pipeline.search.serving import ServiceSettings, create_app
+from deephash_pipeline.photographs import ImageIndex
+from deephash_pipeline.service import ServiceSettings, create_app
 from tests.services import running
 
 ITEMS = 300

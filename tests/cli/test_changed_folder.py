@@ -10,8 +10,8 @@ import pytest
 from PIL import Image
 
 from deephash_pipeline.deephash import ImageHasher
-from deephash_pipeline.search.images import ImageIndex, Watch
-from deephash_pipeline.search.images.watching import MANY_GONE
+from deephash_pipeline.photographs import ImageIndex, Watch
+from deephash_pipeline.photographs.watching import MANY_GONE
 from tests.cli.conftest import write_digits
 from tests.cli.test_search import one_line
 

@@ -15,8 +15,8 @@ from PIL import Image, ImageDraw, ImageEnhance, ImageOps
 from deephash_pipeline.deephash import FeatureExtractor, ImageHasher
 from deephash_pipeline.deephash.feature_hash import learned
 from deephash_pipeline.hashing import ITQ
-from deephash_pipeline.search.duplicates.candidates import whitened
-from deephash_pipeline.search.images import ImageIndex, list_images
+from deephash_pipeline.photographs import ImageIndex, list_images
+from deephash_pipeline.photographs.duplicates.candidates import whitened
 from tests.cli.test_photographs import extractor  # noqa: F401 - a small network in the place of that for photographs
 from tests.cli.test_search import one_line
 

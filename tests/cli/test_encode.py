@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from deephash_pipeline.search.images import ImageIndex
+from deephash_pipeline.photographs import ImageIndex
 
 PRETRAINED = "pretrained:digits-48"
 

@@ -11,8 +11,8 @@ from PIL import Image
 
 from deephash_pipeline import ImageHasher
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.search import HammingIndex
-from deephash_pipeline.search.images import EncodedDatabase, ImageIndex, write_index
+from deephash_pipeline.hamming import HammingIndex
+from deephash_pipeline.photographs import EncodedDatabase, ImageIndex, write_index
 from tests.cli.test_search import one_line
 
 DIGITS, MNIST = "pretrained:digits-48", "pretrained:mnist-48"

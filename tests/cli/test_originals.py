@@ -12,8 +12,8 @@ import pytest
 from PIL import Image, ImageDraw, ImageEnhance, ImageFilter, ImageOps, TiffImagePlugin
 
 from deephash_pipeline.deephash import FeatureExtractor
-from deephash_pipeline.search.duplicates import groups
-from deephash_pipeline.search.images import list_images
+from deephash_pipeline.photographs import list_images
+from deephash_pipeline.photographs.duplicates import groups
 from tests.cli.test_duplicates import found, scene
 from tests.cli.test_photographs import extractor  # noqa: F401 - a small network in the place of that for photographs
 from tests.cli.test_search import one_line

@@ -6,7 +6,7 @@ import io
 import numpy as np
 import pytest
 
-from deephash_pipeline.search import HammingIndex
+from deephash_pipeline.hamming import HammingIndex
 from tests.cli.test_search import one_line
 
 

@@ -9,10 +9,10 @@ from PIL import Image
 
 from deephash_pipeline.deephash import FeatureExtractor, ImageHasher
 from deephash_pipeline.deephash.feature_hash import learned
+from deephash_pipeline.embeddings import VectorIndex
 from deephash_pipeline.hashing import ITQ
-from deephash_pipeline.search.images import ImageIndex, distinct, fitted
-from deephash_pipeline.search.images.stored import SHIPPED
-from deephash_pipeline.search.vectors import VectorIndex
+from deephash_pipeline.photographs import ImageIndex, distinct, fitted
+from deephash_pipeline.photographs.stored import SHIPPED
 from tests.cli.conftest import write_digits
 from tests.cli.test_search import one_line
 

@@ -13,8 +13,8 @@ import uvicorn
 from starlette.testclient import TestClient
 
 from deephash_pipeline import ImageHasher
-from deephash_pipeline.search import HammingIndex
-from deephash_pipeline.search.images import ImageIndex, list_images
+from deephash_pipeline.hamming import HammingIndex
+from deephash_pipeline.photographs import ImageIndex, list_images
 
 PRETRAINED = ("--hasher", "pretrained:digits-48")
 

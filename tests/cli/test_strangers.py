@@ -14,9 +14,9 @@ from deephash_pipeline import ImageHasher
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.stores import temporary_name
 from deephash_pipeline.deephash.export import export_onnx
+from deephash_pipeline.encoding import CodeFolder
+from deephash_pipeline.photographs import EncodedDatabase, ImageIndex, write_index
 from deephash_pipeline.project.datasets.atomic_file import cache_folder, fetched
-from deephash_pipeline.search.encoding import CodeFolder
-from deephash_pipeline.search.images import EncodedDatabase, ImageIndex, write_index
 from tests.cli.test_search import one_line
 
 ROOT = Path(__file__).resolve().parent.parent.parent

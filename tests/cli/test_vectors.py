@@ -9,8 +9,8 @@ import pytest
 import safetensors.numpy
 from starlette.testclient import TestClient
 
-from deephash_pipeline.search.serving import ServiceSettings, create_app
-from deephash_pipeline.search.vectors import VectorIndex
+from deephash_pipeline.embeddings import VectorIndex
+from deephash_pipeline.service import ServiceSettings, create_app
 
 TOKEN = "a token of enough letters"
 

@@ -11,13 +11,13 @@ from kedro.pipeline import Node, Pipeline
 from kedro_datasets.json import JSONDataset
 
 from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.encoding import CodeFolder, EncodingWorkers, Source, encode_source
 from deephash_pipeline.project.datasets import AtomicDataset
 from deephash_pipeline.project.runners import RayRunner
-from deephash_pipeline.search.encoding import CodeFolder, EncodingWorkers, Source, encode_source
 from deephash_pipeline.training import TrainingInterrupted
 from tests.cluster import nodes
 from tests.cluster.local_cluster import add_node_with_device, is_there, lose_node
-from tests.search.encoding.conftest import BROKEN, code_of, folder, hasher, pictures
+from tests.encoding.conftest import BROKEN, code_of, folder, hasher, pictures
 
 __all__ = ["code_of", "folder", "hasher", "pictures"]
 pytestmark = pytest.mark.cluster

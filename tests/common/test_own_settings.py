@@ -12,11 +12,11 @@ from sklearn.datasets import load_digits
 
 from deephash_pipeline import DeepHash, ImageHasher
 from deephash_pipeline.common.own_settings import own_settings
+from deephash_pipeline.embeddings import VectorIndex
+from deephash_pipeline.hamming import HammingIndex
 from deephash_pipeline.hashing import HASH_FUNCTIONS
+from deephash_pipeline.photographs import ImageIndex
 from deephash_pipeline.retrieval import count_distances, pack_bits, real_valued_metrics, retrieval_metrics
-from deephash_pipeline.search import HammingIndex
-from deephash_pipeline.search.images import ImageIndex
-from deephash_pipeline.search.vectors import VectorIndex
 
 DIGITS = load_digits()
 IMAGES, LABELS = (DIGITS.images * 15).astype("uint8")[:300], DIGITS.target[:300]

@@ -12,7 +12,7 @@ from deephash_pipeline import FeatureHash, ImageHasher
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.deephash import FeatureExtractor
 from deephash_pipeline.hashing import LSH
-from deephash_pipeline.search.images import ImageIndex
+from deephash_pipeline.photographs import ImageIndex
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (9, 40, 40, 3), dtype=np.uint8)
 

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from kedro.framework.startup import bootstrap_project
 
 from deephash_pipeline.cli.main import cli
-from deephash_pipeline.search.images import ImageIndex
+from deephash_pipeline.photographs import ImageIndex
 from tests.end_to_end.refused_runs import finished, refused, stored
 
 

@@ -25,12 +25,13 @@ from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.outputs import STANDARD_OUTPUT, check_outputs, starts_with
 from deephash_pipeline.common.stores import write_all
 from deephash_pipeline.deephash import FeatureExtractor
+from deephash_pipeline.hamming import HammingIndex
 from deephash_pipeline.images.batches import SkippedImage
-from deephash_pipeline.search import HammingIndex
-from deephash_pipeline.search.duplicates.finding import find_duplicates
-from deephash_pipeline.search.duplicates.groups import Member
-from deephash_pipeline.search.duplicates.levels import Level
-from deephash_pipeline.search.duplicates.page import (
+from deephash_pipeline.photographs import ImageIndex, list_images
+from deephash_pipeline.photographs.duplicates.finding import find_duplicates
+from deephash_pipeline.photographs.duplicates.groups import Member
+from deephash_pipeline.photographs.duplicates.levels import Level
+from deephash_pipeline.photographs.duplicates.page import (
     absolute_path,
     embedded,
     has_line_break,
@@ -38,8 +39,7 @@ from deephash_pipeline.search.duplicates.page import (
     readable_bytes,
     render_page,
 )
-from deephash_pipeline.search.images import ImageIndex, list_images
-from deephash_pipeline.search.images.listing import ListedImage
+from deephash_pipeline.photographs.listing import ListedImage
 
 COLUMNS = ("action", "path", "width", "height", "bytes", "modified", "agreement", "reason")
 

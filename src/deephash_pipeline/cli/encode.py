@@ -5,8 +5,8 @@ import click
 from deephash_pipeline.cli.hashers import named_hasher
 from deephash_pipeline.cli.options import device_option, print_left_out
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.search.encoding import CodeFolder, EncodingWorkers, Source, encode_source
-from deephash_pipeline.search.encoding.encode import IMAGES_PER_BLOCK
+from deephash_pipeline.encoding import CodeFolder, EncodingWorkers, Source, encode_source
+from deephash_pipeline.encoding.encode import IMAGES_PER_BLOCK
 
 
 @click.command()

@@ -7,11 +7,11 @@ import click
 from deephash_pipeline.cli.options import FOLDER
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.progress import count_steps
-from deephash_pipeline.search import HammingIndex
-from deephash_pipeline.search.engines import default_name, export_index, open_export
-from deephash_pipeline.search.engines.exporting import ROWS_AT_ONCE
-from deephash_pipeline.search.engines.postgres import PostgresIndex
-from deephash_pipeline.search.replacing import holds_vectors
+from deephash_pipeline.hamming import HammingIndex
+from deephash_pipeline.hamming.engines import default_name, export_index, open_export
+from deephash_pipeline.hamming.engines.exporting import ROWS_AT_ONCE
+from deephash_pipeline.hamming.engines.postgres import PostgresIndex
+from deephash_pipeline.hamming.replacing import holds_vectors
 
 
 @click.command()

@@ -21,10 +21,11 @@ from deephash_pipeline.cli.vectors import (
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.folders import INDEX_FILE, holds_index
 from deephash_pipeline.deephash import ImageHasher
+from deephash_pipeline.encoding import CodeFolder, add_encoded
+from deephash_pipeline.hamming import HammingIndex
+from deephash_pipeline.hamming.replacing import ONNX_HASHER, delete_index, holds_vectors
 from deephash_pipeline.hashing import require_hash_function
-from deephash_pipeline.search import HammingIndex
-from deephash_pipeline.search.encoding import CodeFolder, add_encoded
-from deephash_pipeline.search.images import (
+from deephash_pipeline.photographs import (
     AddedImages,
     ImageIndex,
     bring_up_to_date,
@@ -33,11 +34,10 @@ from deephash_pipeline.search.images import (
     rebuilt,
     searched_folders,
 )
-from deephash_pipeline.search.images.changes import gone
-from deephash_pipeline.search.images.fitted import BITS, fewest, has_outgrown, hasher_of, refit
-from deephash_pipeline.search.images.stored import is_shipped
-from deephash_pipeline.search.images.updating import Missing
-from deephash_pipeline.search.replacing import ONNX_HASHER, delete_index, holds_vectors
+from deephash_pipeline.photographs.changes import gone
+from deephash_pipeline.photographs.fitted import BITS, fewest, has_outgrown, hasher_of, refit
+from deephash_pipeline.photographs.stored import is_shipped
+from deephash_pipeline.photographs.updating import Missing
 
 method_option = click.option("--method", help="Hash function to fit, a name that `methods` lists.")
 

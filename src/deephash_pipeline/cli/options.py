@@ -9,10 +9,10 @@ from rich.cells import cell_len
 
 from deephash_pipeline.cli.vectors import open_vector_index
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.search.coded import CodedItems
-from deephash_pipeline.search.images import ImageIndex
-from deephash_pipeline.search.images.stored import Runtime
-from deephash_pipeline.search.replacing import holds_vectors
+from deephash_pipeline.hamming.coded import CodedItems
+from deephash_pipeline.hamming.replacing import holds_vectors
+from deephash_pipeline.photographs import ImageIndex
+from deephash_pipeline.photographs.stored import Runtime
 
 CONTROL_CHARACTERS = {code: ascii(chr(code))[1:-1] for code in (*range(32), 127)}
 FOLDER = click.Path(path_type=Path)
@@ -46,7 +46,7 @@ def opened(
     if holds_vectors(folder):
         raise InputError(f"{folder} has vectors: --engine is for images")
     # A service without another engine needs none of their clients.
-    from deephash_pipeline.search.engines import default_name, open_engine  # noqa: PLC0415
+    from deephash_pipeline.hamming.engines import default_name, open_engine  # noqa: PLC0415
 
     codes = open_engine(engine, default_name(folder), approximate)
     return ImageIndex.open(folder, True, device, runtime, codes)

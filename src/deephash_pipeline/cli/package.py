@@ -8,9 +8,9 @@ from deephash_pipeline.cli.hashers import named_hasher
 from deephash_pipeline.cli.project import hasher_of_run, run_catalog
 from deephash_pipeline.common.outputs import check_outputs
 from deephash_pipeline.common.project_folder import project_root
+from deephash_pipeline.hamming.replacing import ONNX_HASHER
 from deephash_pipeline.hashers.files import is_onnx_hasher
 from deephash_pipeline.provenance.manifest import read_manifest
-from deephash_pipeline.search.replacing import ONNX_HASHER
 
 output_option = click.option("-o", "--output", required=True, type=click.Path(path_type=Path))
 

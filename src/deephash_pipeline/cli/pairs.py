@@ -14,7 +14,7 @@ from deephash_pipeline.cli.options import FILE, FOLDER, overwrite_option
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.outputs import STANDARD_OUTPUT, check_outputs, starts_with
 from deephash_pipeline.common.stores import replacing
-from deephash_pipeline.search import HammingIndex
+from deephash_pipeline.hamming import HammingIndex
 
 HEADER_OF_GROUPS, HEADER_OF_PAIRS = ("group", "id"), ("first", "second", "distance")
 

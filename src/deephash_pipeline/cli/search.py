@@ -20,12 +20,12 @@ from deephash_pipeline.cli.options import (
 )
 from deephash_pipeline.cli.vectors import found_vectors, refuse_without_vectors
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.search import Answers
-from deephash_pipeline.search.images import ImageIndex
-from deephash_pipeline.search.images.changes import OF_THE_FILE
-from deephash_pipeline.search.images.distinct import distinct
-from deephash_pipeline.search.images.stored import Runtime
-from deephash_pipeline.search.replacing import ONNX_HASHER, holds_vectors
+from deephash_pipeline.hamming import Answers
+from deephash_pipeline.hamming.replacing import ONNX_HASHER, holds_vectors
+from deephash_pipeline.photographs import ImageIndex
+from deephash_pipeline.photographs.changes import OF_THE_FILE
+from deephash_pipeline.photographs.distinct import distinct
+from deephash_pipeline.photographs.stored import Runtime
 
 
 @click.command()

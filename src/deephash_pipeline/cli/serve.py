@@ -16,11 +16,11 @@ from deephash_pipeline.cli.options import opened as open_index
 from deephash_pipeline.cli.vectors import build_of_vectors, refuse_without_vectors
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.extras import required
+from deephash_pipeline.hamming.coded import CodedItems
+from deephash_pipeline.hamming.replacing import holds_vectors
 from deephash_pipeline.images.decoding import formats
-from deephash_pipeline.search.coded import CodedItems
-from deephash_pipeline.search.images import ImageIndex, Watch
-from deephash_pipeline.search.images.stored import Runtime
-from deephash_pipeline.search.replacing import holds_vectors
+from deephash_pipeline.photographs import ImageIndex, Watch
+from deephash_pipeline.photographs.stored import Runtime
 
 ANYWHERE = ("0.0.0.0", "::")
 SECONDS_TO_END = 10
@@ -71,8 +71,8 @@ def serve(
     """Serve search in INDEXES over HTTP, with a page at /."""
     # A third of a second, which other commands can do without.
     uvicorn = required("uvicorn", "serve")
-    from deephash_pipeline.search.serving import ServiceSettings, create_app, read_token  # noqa: PLC0415
-    from deephash_pipeline.search.serving.observing import MOST_HEADER_BYTES, GuardedProtocol  # noqa: PLC0415
+    from deephash_pipeline.service import ServiceSettings, create_app, read_token  # noqa: PLC0415
+    from deephash_pipeline.service.observing import MOST_HEADER_BYTES, GuardedProtocol  # noqa: PLC0415
 
     hosts = ["127.0.0.1", "localhost", _in_url(host), *map(_allowed, allowed_host)]
     settings = ServiceSettings(
@@ -190,7 +190,7 @@ def _log_plainly() -> None:
     """Write a line of JSON for each request, which the handler for people would break into several."""
     handler = logging.StreamHandler()
     handler.setFormatter(logging.Formatter("%(message)s"))
-    requests = logging.getLogger("deephash_pipeline.search.serving")
+    requests = logging.getLogger("deephash_pipeline.service")
     requests.addHandler(handler)
     # Those of the root are for what goes wrong.
     requests.setLevel(logging.INFO)

@@ -8,10 +8,10 @@ import click
 import numpy as np
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.search import ItemId
+from deephash_pipeline.hamming import ItemId
 
 if TYPE_CHECKING:
-    from deephash_pipeline.search.vectors import VectorIndex
+    from deephash_pipeline.embeddings import VectorIndex
 
 FACTS = ("code_length", "columns", "segments", "removed", "bytes_on_disk")
 MEASURED_K = (10, 100)
@@ -38,7 +38,7 @@ def vectors_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def open_vector_index(folder: Path, read_only: bool = True) -> "VectorIndex":
     """Open an index of vectors; a service of images alone has none of the packages of hash functions."""
-    from deephash_pipeline.search.vectors import VectorIndex  # noqa: PLC0415
+    from deephash_pipeline.embeddings import VectorIndex  # noqa: PLC0415
 
     return VectorIndex.open(folder, read_only)
 
@@ -52,13 +52,13 @@ def refuse_without_vectors(options: dict[str, Any], remedy: str = "name their fi
 
 def build_of_vectors(folder: Path, anew: bool, **options: Any) -> None:
     """Make an index of a file of vectors, and say what to expect of it."""
-    from deephash_pipeline.search.vectors import VectorIndex  # noqa: PLC0415
+    from deephash_pipeline.embeddings import VectorIndex  # noqa: PLC0415
 
     source, ids, labels = read_given(options)
     names = {"method": "method", "bits": "code_length", "rescore": "rescore", "recall": "recall"}
     chosen = {name: options[given] for given, name in names.items() if options.get(given) is not None}
     if options.get("queries") is not None:
-        from deephash_pipeline.search.vectors import open_vectors  # noqa: PLC0415
+        from deephash_pipeline.embeddings import open_vectors  # noqa: PLC0415
 
         chosen["queries"] = open_vectors(options["queries"], options.get("column"))
     for column in getattr(source, "left_out", ()):
@@ -94,7 +94,7 @@ def read_given(options: dict[str, Any]) -> tuple[Any, Sequence[ItemId] | None, l
     Raises:
         InputError: it, or that of ids or labels, cannot be read.
     """
-    from deephash_pipeline.search.vectors import ArrayVectors, open_vectors  # noqa: PLC0415
+    from deephash_pipeline.embeddings import ArrayVectors, open_vectors  # noqa: PLC0415
 
     ids, labels = options.get("ids"), options.get("labels")
     source = open_vectors(options["vectors"], options.get("column"), ids)
@@ -147,7 +147,7 @@ def found_vectors(
     recall: float | None,
 ) -> tuple[list[dict[str, Any]], str]:
     """Answers to each query, and what to expect of them."""
-    from deephash_pipeline.search.vectors import open_vectors  # noqa: PLC0415
+    from deephash_pipeline.embeddings import open_vectors  # noqa: PLC0415
 
     if (queries is None) == (name is None):
         raise InputError(f"{folder} has vectors: give either --vectors, a file of them, or --id of one of the index")

@@ -9,6 +9,7 @@ from kedro.io import DatasetError
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.folders import walk
 from deephash_pipeline.common.stores import names_in, read_bytes, write_whole
+from deephash_pipeline.encoding import CodeFolder, EncodingWorkers, Source, encode_source
 from deephash_pipeline.project.datasets import (
     AtomicDataset,
     CheckpointsDataset,
@@ -18,8 +19,7 @@ from deephash_pipeline.project.datasets import (
 )
 from deephash_pipeline.provenance import Origin
 from deephash_pipeline.provenance.manifest import DamagedError
-from deephash_pipeline.search.encoding import CodeFolder, EncodingWorkers, Source, encode_source
-from tests.search.encoding.conftest import BROKEN, code_of, folder, hasher, pictures, write_tar
+from tests.encoding.conftest import BROKEN, code_of, folder, hasher, pictures, write_tar
 
 pytestmark = pytest.mark.complete
 __all__ = ["code_of", "folder", "hasher", "pictures"]

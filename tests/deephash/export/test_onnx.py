@@ -26,7 +26,7 @@ from deephash_pipeline.hashing import (
     SpectralHashing,
 )
 from deephash_pipeline.networks import LocalResponseNormalisation, initialise
-from deephash_pipeline.search.images import ImageIndex
+from deephash_pipeline.photographs import ImageIndex
 from tests.deephash.test_hasher import assembled, random_images
 
 CLOSE_TO_NOTHING = 1e-5

@@ -10,10 +10,10 @@ from PIL import Image
 from deephash_pipeline import ImageHasher
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.images.sources.digits import read_digits
+from deephash_pipeline.photographs import EncodedDatabase, ImageIndex
 from deephash_pipeline.project.datasets import IndexDataset
 from deephash_pipeline.provenance import Origin
 from deephash_pipeline.provenance.manifest import Manifest
-from deephash_pipeline.search.images import EncodedDatabase, ImageIndex
 
 NAME = "deephash.b48.index"
 ORIGIN = Origin("make_index", command="kedro run")

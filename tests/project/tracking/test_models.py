@@ -14,7 +14,7 @@ from mlflow.models import Model
 from deephash_pipeline import ImageHasher
 from deephash_pipeline.project.tracking.models import log_model
 from deephash_pipeline.project.tracking.store import MlflowStore
-from tests.search.serving.pictures import picture
+from tests.service.pictures import picture
 
 LOAD = """
 import base64, json, sys

@@ -9,10 +9,10 @@ from deephash_pipeline.deephash.experiment import Run
 from deephash_pipeline.deephash.hasher import ImageHasher
 from deephash_pipeline.deephash.training_set import LabelledImages, TrainingSet
 from deephash_pipeline.hashing import Encoder
+from deephash_pipeline.photographs import EncodedDatabase
 from deephash_pipeline.pipelines.shared.hashers import assembled
 from deephash_pipeline.retrieval import CodeSets
 from deephash_pipeline.retrieval.labels import label_names
-from deephash_pipeline.search.images import EncodedDatabase
 
 
 class Database(NamedTuple):

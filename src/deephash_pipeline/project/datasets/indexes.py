@@ -4,10 +4,10 @@ from pathlib import Path
 from typing import Any
 
 from deephash_pipeline.common.stores import refuse_remote
+from deephash_pipeline.hamming import HammingIndex
+from deephash_pipeline.photographs import EncodedDatabase, ImageIndex, write_index
 from deephash_pipeline.project.datasets.atomic_file import AtomicFileDataset
 from deephash_pipeline.provenance.manifest import Manifest, manifest_path
-from deephash_pipeline.search import HammingIndex
-from deephash_pipeline.search.images import EncodedDatabase, ImageIndex, write_index
 
 
 class IndexDataset(AtomicFileDataset[Any]):

@@ -1,0 +1,225 @@
+"""Vectors -> an index in a folder, block by block: memory does not grow with their number."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, cast, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.folders import INDEX_FILE
+from deephash_pipeline.common.progress import count_steps
+from deephash_pipeline.embeddings.recall import FEWEST_QUERIES as ENOUGH
+from deephash_pipeline.embeddings.recall import NEIGHBOURS, ExactNeighbours, check_recall, measured_recall
+from deephash_pipeline.embeddings.shards import ShardedVectors
+from deephash_pipeline.embeddings.sources import ArrayVectors, ParquetVectors
+from deephash_pipeline.embeddings.stored import Description, save_hash_function
+from deephash_pipeline.hamming.answers import GivenIds
+from deephash_pipeline.hamming.features import ROWS_AT_ONCE, FeatureType
+from deephash_pipeline.hamming.ids import checked_ids
+from deephash_pipeline.hamming.index import HammingIndex
+from deephash_pipeline.hamming.replacing import HASH_FUNCTION, replacing_index
+from deephash_pipeline.hamming.texts import label_names
+from deephash_pipeline.hashing import HASH_FUNCTIONS, HashFunction, require_hash_function
+from deephash_pipeline.provenance import content_digest
+from deephash_pipeline.retrieval import pack_bits
+
+Rescore = Literal["int8", "float16", "none"]
+METHOD, BEYOND, CODE_LENGTH = "pca_rotation", "rotation", 512
+"""The usual hash function, that for more bits than directions, and the usual bits."""
+# A gigabyte at most, with what is made of a block.
+NUMBERS_AT_ONCE = 2**25
+ROWS_TO_FIT = 16_384
+STEPS = 100
+# So many comparisons with held-out rows take a few seconds up to millions of vectors.
+COMPARISONS = 2 * 10**9
+FEWEST_QUERIES, MOST_QUERIES = 100, 1000
+
+AnyVectors: TypeAlias = ArrayVectors | ParquetVectors | ShardedVectors
+
+
+@dataclass(frozen=True)
+class BuildSettings:
+    """How an index of vectors is made.
+
+    Attributes:
+        method: key of the hash function; None for the usual one that the vectors allow.
+        code_length: bits per code.
+        rescore: type that vectors are stored as to bring candidates into order.
+        recall: the share of the exact answers that searches are to find.
+        seed: number that decides every random draw.
+        anew: True to replace an index that is there.
+
+    Raises:
+        InputError: one of them is out of range.
+    """
+
+    method: str | None
+    code_length: int
+    rescore: Rescore = "int8"
+    recall: float = 0.99
+    seed: int = 0
+    anew: bool = False
+
+    def __post_init__(self) -> None:
+        if self.method is not None:
+            require_hash_function(self.method)
+        if self.rescore not in get_args(Rescore):
+            raise InputError(f"rescore is {self.rescore!r}: choose one of {', '.join(get_args(Rescore))}")
+        check_recall(self.recall)
+
+
+def build_index(  # noqa: PLR0913 - what `VectorIndex.build` is given
+    folder: Path,
+    source: AnyVectors,
+    settings: BuildSettings,
+    ids: GivenIds | None = None,
+    labels: Sequence[Any] | None = None,
+    asked: AnyVectors | None = None,
+) -> None:
+    """Make an index of vectors; until it is whole, the folder is as it was.
+
+    Args:
+        folder: directory of the index.
+        source: the vectors.
+        settings: settings of the build.
+        ids: ids of the vectors; the numbers of their rows by default.
+        labels: names of their classes: metadata, and what supervised hash functions learn from.
+        asked: queries to measure recall with; by default rows that are held out.
+
+    Raises:
+        InputError: a vector has no direction or a number that is not finite, an id is there twice, there is something
+            in the folder, or the disk is full.
+    """
+    if (folder / INDEX_FILE).exists() and not settings.anew:
+        raise InputError(f"{folder} has an index: name another folder, or replace that one by --anew")
+    if source.count == 1:
+        raise InputError(f"{source.name} has one vector: give two at least, of shape (n, width)")
+    checked = None if ids is None else checked_ids(ids, None)[0]
+    classes = None if labels is None else label_names(labels)
+    for what, values in (("ids", checked), ("labels", classes)):
+        if values is not None and len(values) != source.count:
+            raise InputError(f"there are {len(values)} {what} for {source.count} vectors: give one for each")
+    held_out, to_fit = _drawn(source.count, settings.seed)
+    if asked is not None:
+        given = _given_queries(asked, source, settings.seed)
+        held_out, to_fit = np.full(len(given), -1, dtype=np.int64), np.sort(np.concatenate([held_out, to_fit]))
+    stored = source.width if settings.rescore != "none" else 0
+    kind = cast(FeatureType, settings.rescore if stored else "float16")
+    queries = given if asked is not None else unit_rows(source.take(held_out), source.name, held_out)
+    exact = ExactNeighbours(held_out, queries, min(max(NEIGHBOURS), source.count - 1))
+    with (
+        replacing_index(folder) as beside,
+        HammingIndex.create(beside, settings.code_length, stored, kind) as index,
+        count_steps("vectors", total=STEPS, where="fitting a hash function") as advance,
+    ):
+        method, function = _fitted(source, settings, to_fit, classes)
+        for block in source.blocks(max(1, NUMBERS_AT_ONCE // source.width)):
+            numbers = np.arange(block.start, block.start + len(block.vectors))
+            unit = unit_rows(block.vectors, source.name, numbers)
+            exact.pass_by(block.start, unit)
+            metadata = dict(block.metadata)
+            if classes is not None:
+                metadata["label"] = classes[block.start : block.start + len(unit)]
+            names = numbers if checked is None else checked[numbers]
+            index.add(names, pack_bits(function.transform(unit)), metadata, features=unit if stored else None)
+            done = block.start + len(unit)
+            for _ in range(block.start * STEPS // source.count, done * STEPS // source.count):
+                advance(f"{done:,} of {source.count:,}")
+        codes = pack_bits(function.transform(queries))
+        measured = measured_recall(index, exact, codes, settings.recall, partial(_unit_parts, source))
+        about = Description(
+            method=method,
+            code_length=settings.code_length,
+            width=source.width,
+            rescore=settings.rescore,
+            measured=measured,
+        )
+        save_hash_function(beside, function, about)
+        index.mark(content_digest(beside / HASH_FUNCTION))
+
+
+def _drawn(count: int, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows that are searched with to measure recall, and other rows that the hash function learns from, ascending."""
+    queries = min(count // 10, max(FEWEST_QUERIES, min(MOST_QUERIES, COMPARISONS // count)))
+    wanted = min(count, queries + ROWS_TO_FIT)
+    drawn = np.random.default_rng(seed).choice(count, wanted, replace=False).astype(np.int64)
+    return np.sort(drawn[:queries]), np.sort(drawn[queries:])
+
+
+def _given_queries(asked: AnyVectors, source: AnyVectors, seed: int) -> NDArray[np.float32]:
+    """Queries of length 1, at most so many as the comparisons allow."""
+    if asked.width != source.width or asked.count < ENOUGH:
+        raise InputError(
+            f"{asked.name} has {asked.count} queries of {asked.width} numbers: give {ENOUGH} at least, of "
+            f"{source.width} numbers"
+        )
+    most = max(FEWEST_QUERIES, min(MOST_QUERIES, COMPARISONS // source.count))
+    drawn = np.random.default_rng(seed).choice(asked.count, min(asked.count, most), replace=False)
+    rows = np.sort(drawn).astype(np.int64)
+    return unit_rows(asked.take(rows), asked.name, rows)
+
+
+def _fitted(
+    source: AnyVectors, settings: BuildSettings, rows: NDArray[np.int64], labels: Sequence[str] | None
+) -> tuple[str, HashFunction]:
+    unit = unit_rows(source.take(rows), source.name, rows)
+    if settings.method is None:
+        try:
+            return METHOD, _made(METHOD, settings).fit(unit)
+        except InputError:
+            # More bits than directions in which the vectors differ.
+            return BEYOND, _made(BEYOND, settings).fit(unit)
+    function = _made(settings.method, settings)
+    if function.supervised and labels is None:
+        raise InputError(f"method {settings.method} learns from labels: give them by --labels, or choose another")
+    y = None if labels is None else [labels[row] for row in rows.tolist()]
+    return settings.method, function.fit(unit, y)
+
+
+def _made(method: str, settings: BuildSettings) -> HashFunction:
+    return HASH_FUNCTIONS[method](settings.code_length, random_state=settings.seed)
+
+
+def _unit_parts(source: AnyVectors, rows: NDArray[np.int64]) -> Iterator[NDArray[np.float32]]:
+    first = 0
+    for part in source.parts(rows):
+        yield unit_rows(part, source.name, rows[first : first + len(part)])
+        first += len(part)
+
+
+def unit_rows(vectors: NDArray[Any], name: str, rows: NDArray[np.int64]) -> NDArray[np.float32]:
+    """Vectors of length 1 in the same directions, float32 (n, width).
+
+    Args:
+        vectors: float16, float32 or float64 (n, width).
+        name: name of the vectors in messages.
+        rows: numbers of the rows, int64 (n,).
+
+    Raises:
+        InputError: one has no direction, or a number that is not finite; the message has the number of the first.
+
+    Example:
+        >>> unit_rows(np.array([[3.0, 4.0]]), "vectors", np.array([0]))
+        array([[0.6, 0.8]], dtype=float32)
+    """
+    unit = np.empty(vectors.shape, dtype=np.float32)
+    # With numbers of 16 bits numpy computes slowly, and rounds to them.
+    peaks = np.empty(len(vectors), dtype=np.promote_types(vectors.dtype, np.float32))
+    for start in range(0, len(vectors), ROWS_AT_ONCE):
+        some = slice(start, start + ROWS_AT_ONCE)
+        exact = vectors[some].astype(peaks.dtype)
+        peaks[some] = np.abs(exact).max(axis=1, initial=0)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            # By the largest number first: squares of large or small ones do not fit.
+            scaled = (exact / peaks[some, np.newaxis]).astype(np.float32)
+            unit[some] = scaled / np.linalg.norm(scaled, axis=1, keepdims=True)
+    for broken, what in ((~np.isfinite(peaks), "a number that is not finite"), (peaks == 0, "zeros alone")):
+        if broken.any():
+            first, more = rows[broken][0], int(broken.sum()) - 1
+            others = f", and {more} rows after it" if more else ""
+            raise InputError(f"{name}: row {first} has {what}{others}: mend or drop it")
+    return unit

@@ -1,0 +1,208 @@
+"""How much of the exact answers a search finds, measured on rows held out, and how many candidates a recall takes."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict
+
+from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.hamming.index import HammingIndex
+from deephash_pipeline.hamming.reranking import ByFeatures
+
+NEIGHBOURS = (1, 10, 100)
+OVERSAMPLING = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
+UNMEASURED = 10
+"""Candidates for each answer, at least, where nothing was measured."""
+FEWEST_QUERIES = 50
+"""With fewer rows held out nothing is measured."""
+SAME = 1e-6
+"""Cosines that differ by less are the same: single precision, and copies that were computed twice, know no better."""
+QUERIES_AT_ONCE = 50
+ROWS_AT_ONCE = 8192
+NOT_THERE = -np.inf
+
+
+class Expected(NamedTuple):
+    """What a search does, and what may be expected of it.
+
+    Attributes:
+        oversampling: candidates for each answer.
+        recall: share of the exact answers that it finds; None where it was not measured.
+    """
+
+    oversampling: int
+    recall: float | None
+
+
+def check_recall(recall: object) -> None:
+    """Refuse what is no share with an InputError.
+
+    Example:
+        >>> check_recall(0.9)
+    """
+    if not isinstance(recall, float | int) or not 0 < recall <= 1:
+        raise InputError(f"recall is {recall!r}: give a share above 0, at most 1, such as 0.99")
+
+
+class MeasuredRecall(BaseModel):
+    """Share of the exact answers that searches found, by number of answers and oversampling.
+
+    Attributes:
+        target: the recall that was asked for.
+        queries: number of held-out rows, or of given queries, that were searched with.
+        given: True if it was measured with queries that were given.
+        items: number of items.
+        of: recall by number of answers and by oversampling, ascending.
+
+    Example:
+        >>> measured = MeasuredRecall(target=0.9, queries=50, items=1000, of={10: {1: 0.6, 2: 0.8, 4: 0.95}})
+        >>> measured.expected(10), measured.expected(10, recall=0.99)
+        (Expected(oversampling=4, recall=0.95), Expected(oversampling=4, recall=0.95))
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    target: float
+    queries: int
+    items: int
+    given: bool = False
+    of: Mapping[int, Mapping[int, float]]
+
+    def expected(self, k: int, recall: float | None = None, conditions: bool = False) -> Expected:
+        """The least oversampling with which k answers have a recall, or as much of it as with any that was measured.
+
+        Numbers of answers between two that were measured take the worse of both. For others, or under conditions,
+        nothing was measured.
+
+        Raises:
+            InputError: see `check_recall`.
+        """
+        target = self.target if recall is None else recall
+        check_recall(target)
+        counts = sorted(self.of)
+        if not counts:
+            return Expected(max(OVERSAMPLING), None)
+        below = max((count for count in counts if count <= k), default=counts[0])
+        above = min((count for count in counts if count >= k), default=counts[-1])
+        found = [self._least(count, target) for count in (below, above)]
+        oversampling = max(each.oversampling for each in found)
+        if conditions or not counts[0] <= k <= counts[-1]:
+            return Expected(max(oversampling, UNMEASURED), None)
+        return Expected(oversampling, min(each.recall or 0 for each in found))
+
+    def _least(self, count: int, target: float) -> Expected:
+        pairs = sorted(self.of[count].items())
+        most = max(recall for _, recall in pairs)
+        return Expected(*next(pair for pair in pairs if pair[1] >= min(target, most)))
+
+
+class ExactNeighbours:
+    """Cosines of the nearest rows of some rows, gathered while all rows pass by.
+
+    Args:
+        rows: numbers of those that are searched with, int64 (queries,), ascending; -1 for what is no row.
+        queries: the vectors of length 1, float32 (queries, width).
+        count: number of neighbours to keep.
+
+    Example:
+        >>> unit = np.eye(3, dtype=np.float32)[[0, 1, 0]]
+        >>> exact = ExactNeighbours(np.array([0]), unit[:1], count=1)
+        >>> exact.pass_by(0, unit)
+        >>> exact.least(1).tolist()
+        [1.0]
+    """
+
+    def __init__(self, rows: NDArray[np.int64], queries: NDArray[np.float32], count: int) -> None:
+        self.of, self.queries = rows, queries
+        self._cosines = np.full((len(rows), count), NOT_THERE, dtype=np.float32)
+
+    def pass_by(self, start: int, unit: NDArray[np.float32]) -> None:
+        """Look at vectors of length 1, float32 (rows, width), the first of which is this row."""
+        for first in range(0, len(unit), ROWS_AT_ONCE):
+            self._look_at(start + first, unit[first : first + ROWS_AT_ONCE])
+
+    def _look_at(self, start: int, unit: NDArray[np.float32]) -> None:
+        cosines = self.queries @ unit.T
+        own = np.flatnonzero((self.of >= max(start, 0)) & (self.of < start + len(unit)))
+        cosines[own, self.of[own] - start] = NOT_THERE
+        near = np.flatnonzero((cosines > self._cosines.min(axis=1, keepdims=True)).any(axis=0))
+        if len(near):
+            both = np.concatenate([self._cosines, cosines[:, near]], axis=1)
+            self._cosines = -np.partition(-both, self._cosines.shape[1] - 1, axis=1)[:, : self._cosines.shape[1]]
+
+    def least(self, count: int) -> NDArray[np.float32]:
+        """The cosine of the last of so many nearest, float32 (queries,): any row with it is an exact answer."""
+        return -np.sort(-self._cosines, axis=1)[:, count - 1]
+
+
+def measured_recall(
+    index: HammingIndex,
+    exact: ExactNeighbours,
+    codes: NDArray[np.uint8],
+    target: float,
+    parts: Callable[[NDArray[np.int64]], Iterator[NDArray[np.float32]]],
+) -> MeasuredRecall:
+    """Search an index, whose positions are the rows, with the codes of held-out rows, each without itself.
+
+    Args:
+        index: the index.
+        exact: cosines of the exact answers.
+        codes: codes of the held-out rows, packed.
+        target: recall that was asked for.
+        parts: function that gives the vectors of length 1 of rows, which ascend, some at a time.
+    """
+    others, queries, given = len(index) - 1, len(codes), bool((exact.of < 0).all())
+    if queries < FEWEST_QUERIES:
+        return MeasuredRecall(target=target, queries=queries, items=len(index), given=given, of={})
+    steps = OVERSAMPLING if index.features else OVERSAMPLING[:1]
+    found: dict[tuple[int, int], list[NDArray[np.int64]]] = {
+        (count, step): [] for count in NEIGHBOURS for step in steps
+    }
+    for start in range(0, queries, QUERIES_AT_ONCE):
+        some = slice(start, start + QUERIES_AT_ONCE)
+        rerank = ByFeatures(exact.queries[some]) if index.features else None
+        rows, scores = index.candidates(codes[some], min(steps[-1] * NEIGHBOURS[-1], others) + 1, rerank)
+        rows, scores = _without(exact.of[some], rows, scores)
+        asked = np.arange(queries)[some, np.newaxis]
+        for (count, step), answers in found.items():
+            order = np.argsort(scores[:, : step * count], axis=1, kind="stable")[:, :count]
+            answers.append(np.take_along_axis(rows, order, axis=1) * queries + asked)
+    pairs = np.unique(np.concatenate([part.ravel() for each in found.values() for part in each]))
+    cosines = _cosines(pairs // queries, exact.queries, pairs % queries, parts)
+    of: dict[int, dict[int, float]] = {count: {} for count in NEIGHBOURS}
+    for (count, step), answers in found.items():
+        places = np.searchsorted(pairs, np.concatenate(answers))
+        as_near = cosines[places] >= exact.least(count)[:, np.newaxis] - SAME
+        of[count][step] = round(float(as_near.mean()), 5)
+    return MeasuredRecall(target=target, queries=queries, items=len(index), given=given, of=of)
+
+
+def _cosines(
+    rows: NDArray[np.int64],
+    queries: NDArray[np.float32],
+    asked: NDArray[np.int64],
+    parts: Callable[[NDArray[np.int64]], Iterator[NDArray[np.float32]]],
+) -> NDArray[np.float32]:
+    """Cosines of rows, which ascend, with a query each."""
+    distinct, place = np.unique(rows, return_inverse=True)
+    cosines = np.empty(len(rows), dtype=np.float32)
+    first = 0
+    for unit in parts(distinct):
+        start, stop = np.searchsorted(place, (first, first + len(unit)))
+        for low in range(start, stop, ROWS_AT_ONCE):
+            some = slice(low, min(low + ROWS_AT_ONCE, stop))
+            cosines[some] = np.einsum("ij,ij->i", queries[asked[some]], unit[place[some] - first])
+        first += len(unit)
+    return cosines
+
+
+def _without(
+    own: NDArray[np.int64], rows: NDArray[np.int64], scores: NDArray[np.float32]
+) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """Leave out each query's own row, or the last where that is not there."""
+    is_own = rows == own[:, np.newaxis]
+    is_own[~is_own.any(axis=1), -1] = True
+    shape = (len(rows), rows.shape[1] - 1)
+    return rows[~is_own].reshape(shape), scores[~is_own].reshape(shape)

@@ -1,0 +1,300 @@
+"""The ledger of an index, in SQLite: which segments there are, the newest items, removals, and metadata.
+
+Every change of an index is one transaction here, and it has happened once that is on the disk (write-ahead log,
+``synchronous=FULL``). Readers see the state after the last transaction, and are not in a writer's way.
+
+Rows have digests, so that a bit that has changed on the disk is noticed. Every row of metadata has its own, and the
+setting ``described`` is their number; ``rows`` is the sum of those of newest and removed items; ``digest`` is that of
+all settings and segments.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from itertools import chain, repeat
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.stores import flush
+from deephash_pipeline.hamming.database import Database, digest_of, named, text
+from deephash_pipeline.hamming.features import FeatureForm
+from deephash_pipeline.hamming.segments import Contents
+
+# After the name of a file that is being made.
+UNFINISHED = ".new"
+POSITION = "position"
+POSITIONS_AT_ONCE = 500
+ROW_DIGEST = "digest of this row"
+ROWS, DESCRIBED, DIGEST = "rows", "described", "digest"
+SCHEMA = """
+CREATE TABLE settings (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
+CREATE TABLE segments (first_position INTEGER PRIMARY KEY, name TEXT NOT NULL, items INTEGER NOT NULL,
+                       digest TEXT NOT NULL);
+CREATE TABLE tail (position INTEGER PRIMARY KEY, id NOT NULL, code BLOB NOT NULL, features BLOB);
+CREATE TABLE removed (change INTEGER PRIMARY KEY, position INTEGER NOT NULL UNIQUE);
+CREATE TABLE metadata (position INTEGER PRIMARY KEY, "digest of this row" INTEGER);
+"""
+TAIL_DIGEST = "digest_of(position, 'id', id, 'code', code, 'features', features)"
+# SQLite's functions take 127 arguments.
+COLUMNS_AT_ONCE = 50
+
+
+class SegmentEntry(NamedTuple):
+    """What the ledger knows of a segment."""
+
+    first_position: int
+    name: str
+    items: int
+    digest: str
+
+
+class Ledger(Database):
+    """The tables of one index; see `Database` for its arguments."""
+
+    def __init__(self, path: Path | None, read_only: bool = False) -> None:
+        super().__init__(path, read_only)
+        # What the rows that a transaction has written add to the sum of digests.
+        self._row_digests = 0
+        self._metadata_are_whole = path is None
+
+    @classmethod
+    def create(cls, path: Path | None, settings: Mapping[str, Any]) -> Self:
+        """Make the ledger of a new index; its file is there once it has all tables.
+
+        Raises:
+            InputError: if there is one.
+        """
+        if path is None:
+            ledger = cls(None)
+            ledger._make_tables(settings)
+            return ledger
+        if path.exists():
+            raise InputError(f"{path.parent} has an index; give a new folder, or open the index in it.")
+        unfinished = path.with_name(path.name + UNFINISHED)
+        for leftover in path.parent.glob(f"{unfinished.name}*"):
+            leftover.unlink()
+        with closing(cls(unfinished)) as made:
+            made.execute("PRAGMA journal_mode=WAL")
+            made._make_tables(settings)
+        unfinished.rename(path)
+        flush(path.parent)
+        return cls(path)
+
+    def _make_tables(self, settings: Mapping[str, Any]) -> None:
+        with self.transaction():
+            for statement in SCHEMA.strip().split(";\n"):
+                self.execute(statement)
+            for name, value in {**settings, ROWS: 0, DESCRIBED: 0}.items():
+                self.set(name, value)
+
+    @contextmanager
+    def transaction(self, reading: bool = False) -> Iterator[None]:
+        """Make all that is done inside one transaction: on the disk after it, or, after an error, nowhere."""
+        self._row_digests = 0
+        self.execute("BEGIN" if reading else "BEGIN IMMEDIATE")
+        try:
+            yield
+            if not reading and self.path is not None:
+                self.set(ROWS, self.settings().get(ROWS, 0) + self._row_digests)
+                self.set(DIGEST, self._digest_of_settings())
+            self.execute("COMMIT")
+        except BaseException:
+            # A full disk has SQLite roll back by itself.
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            raise
+
+    def _digest_of_settings(self) -> int:
+        settings = sorted(str(setting) for setting in self.settings().items() if setting[0] != DIGEST)
+        return digest_of("settings", "", f"{settings}{self.segments()}")
+
+    def verify(self) -> None:
+        """Look at all that is read when an index is opened.
+
+        Raises:
+            InputError: it is not what was written.
+        """
+        with self.transaction(reading=True):
+            settings = self.settings()
+            ((tail, removed),) = self.rows(
+                f"SELECT (SELECT SUM({TAIL_DIGEST}) FROM tail), (SELECT SUM(digest_of({POSITION}, '', 0)) FROM removed)"
+            )
+            found = (self._digest_of_settings(), (tail or 0) + (removed or 0))
+            if self.path is not None and (settings.get(DIGEST), settings.get(ROWS)) != found:
+                raise self.damaged("rows are not those that were written")
+
+    def _verify_metadata(self) -> None:
+        """Look at all metadata, once: those of some items are looked at when they are read."""
+        if self._metadata_are_whole:
+            return
+        ((described, there, others),) = self.rows(
+            f"SELECT (SELECT value FROM settings WHERE name = '{DESCRIBED}'), COUNT(*), "
+            f"TOTAL({named(ROW_DIGEST)} IS NOT ({self._digest_of_metadata()})) FROM metadata"
+        )
+        if others or described != there:
+            raise self.damaged("metadata are not those that were written")
+        self._metadata_are_whole = True
+
+    def _digest_of_metadata(self) -> str:
+        pairs = [f"{text(name)}, {named(name)}" for name in self.columns()]
+        starts = range(0, len(pairs), COLUMNS_AT_ONCE)
+        some = [", ".join([POSITION, *pairs[start : start + COLUMNS_AT_ONCE]]) for start in starts]
+        return " + ".join(["0", *(f"digest_of({columns})" for columns in some)])
+
+    def settings(self) -> dict[str, Any]:
+        """All settings by name."""
+        return dict(self.rows("SELECT name, value FROM settings"))
+
+    def set(self, name: str, value: Any) -> None:
+        """Change a setting."""
+        self.execute("INSERT OR REPLACE INTO settings VALUES (?, ?)", (name, value))
+
+    def segments(self) -> list[SegmentEntry]:
+        """All segments in the order of their items."""
+        rows = self.rows("SELECT first_position, name, items, digest FROM segments ORDER BY 1")
+        return list(map(SegmentEntry._make, rows))
+
+    def replace_segments(self, old: Iterable[str], new: SegmentEntry | None) -> None:
+        """Put a segment in the place of others."""
+        self.execute("DELETE FROM segments WHERE name = ?", [(name,) for name in old], many=True)
+        if new is not None:
+            self.execute("INSERT INTO segments VALUES (?, ?, ?, ?)", new)
+
+    def tail_after(self, position: int, words: int, form: FeatureForm) -> Contents:
+        """Items of the tail whose position is larger than this, with codes of so many words and features of a form."""
+        rows = self.rows("SELECT * FROM tail WHERE position > ? ORDER BY position", (position,))
+        positions, ids, codes, features = zip(*rows, strict=True) if rows else ((), (), (), ())
+        listed = np.empty(len(rows), dtype=object)
+        listed[:] = ids
+        code_words = np.frombuffer(b"".join(codes), dtype="<u8").reshape(len(rows), words)
+        shape = len(rows), form.columns
+        stored = np.frombuffer(b"".join(features), dtype=form.dtype).reshape(shape) if form.width else None
+        return Contents(code_words.T, listed, np.array(positions, dtype=np.int64), stored)
+
+    def append_to_tail(self, contents: Contents) -> None:
+        """Add items to the tail."""
+        codes, features = np.ascontiguousarray(contents.words.T.astype("<u8")), contents.features
+        positions, ids = contents.positions.tolist(), contents.ids.tolist()
+        values = [
+            (positions[row], ids[row], codes[row].tobytes(), None if features is None else features[row].tobytes())
+            for row in range(len(positions))
+        ]
+        self.execute("INSERT INTO tail VALUES (?, ?, ?, ?)", values, many=True)
+        if self.path is not None:
+            self._row_digests += sum(
+                digest_of(position, "id", item_id, "code", code, "features", features)
+                for position, item_id, code, features in values
+            )
+
+    def clear_tail(self) -> None:
+        """Forget the items of the tail: a segment has them."""
+        ((digests,),) = self.rows(f"SELECT SUM({TAIL_DIGEST}) FROM tail")
+        self._row_digests -= digests or 0
+        self.execute("DELETE FROM tail")
+
+    def removed_after(self, change: int) -> tuple[int, NDArray[np.int64]]:
+        """The number of the last removal, and the positions removed after this one."""
+        rows = self.rows("SELECT change, position FROM removed WHERE change > ? ORDER BY change", (change,))
+        return (rows[-1][0] if rows else change), np.array([row[1] for row in rows], dtype=np.int64)
+
+    def remove(self, positions: Sequence[int]) -> None:
+        """Remove the items at some positions."""
+        values = [(position,) for position in positions]
+        self.execute("INSERT INTO removed (position) VALUES (?)", values, many=True)
+        self._row_digests += sum(digest_of(position, "", 0) for position in positions)
+
+    def forget(self, positions: Sequence[int]) -> None:
+        """Forget removed items: no segment has them any more."""
+        values = [(position,) for position in positions]
+        self.execute("DELETE FROM removed WHERE position = ?", values, many=True)
+        self._row_digests -= sum(digest_of(position, "", 0) for position in positions)
+        gone = self.execute("DELETE FROM metadata WHERE position = ?", values, many=True).rowcount
+        self.set(DESCRIBED, self.settings().get(DESCRIBED, 0) - max(gone, 0))
+
+    def columns(self) -> list[str]:
+        """Names of the columns of metadata."""
+        names = [row[1] for row in self.rows("PRAGMA table_info(metadata)")]
+        return [name for name in names if name not in (POSITION, ROW_DIGEST)]
+
+    def add_metadata(self, positions: Sequence[int], columns: Mapping[str, Sequence[Any]]) -> None:
+        """Write the metadata of some items; columns that are new are made."""
+        if not columns:
+            return
+        known = {name.lower(): name for name in self.columns()}
+        for name in columns:
+            if name.lower() not in known:
+                self.execute(f"ALTER TABLE metadata ADD COLUMN {quoted(name)}")
+                known[name.lower()] = name
+        names = [known[name.lower()] for name in columns]
+        digests = [
+            None if self.path is None else digest_of(*row)
+            for row in zip(positions, *chain(*zip(map(repeat, names), columns.values(), strict=True)), strict=False)
+        ]
+        places = ", ".join("?" * (2 + len(names)))
+        self.execute(
+            f"INSERT INTO metadata ({', '.join([POSITION, named(ROW_DIGEST), *map(quoted, names)])}) VALUES ({places})",
+            list(zip(positions, digests, *columns.values(), strict=True)),
+            many=True,
+        )
+        self.set(DESCRIBED, self.settings().get(DESCRIBED, 0) + len(positions))
+
+    def metadata(self, positions: Sequence[int]) -> list[dict[str, Any]]:
+        """Metadata of the items at some positions, without empty values."""
+        found: dict[int, dict[str, Any]] = {}
+        names = self.columns()
+        columns = ", ".join(map(named, [POSITION, ROW_DIGEST, *names]))
+        for start in range(0, len(positions), POSITIONS_AT_ONCE):
+            some = positions[start : start + POSITIONS_AT_ONCE]
+            statement = f"SELECT {columns} FROM metadata WHERE {POSITION} IN ({', '.join('?' * len(some))})"
+            for position, digest, *row in self.rows(statement, some):
+                values = {name: value for name, value in zip(names, row, strict=True) if value is not None}
+                if digest is not None and digest != digest_of(position, *chain(*values.items())):
+                    raise self.damaged("metadata are not those that were written")
+                found[position] = values
+        if any(position not in found for position in positions):
+            # Those were added without any, or the rows are lost.
+            self._verify_metadata()
+        return [found.get(position, {}) for position in positions]
+
+    def values(self, column: str, most: int) -> list[Any]:
+        """The distinct values of a column, ascending, without the empty one."""
+        self._verify_metadata()
+        name = quoted(column)
+        rows = self.rows(f"SELECT DISTINCT {name} FROM metadata WHERE {name} IS NOT NULL ORDER BY 1 LIMIT ?", (most,))
+        return [row[0] for row in rows]
+
+    def has_type(self, column: str, types: Sequence[str]) -> bool:
+        """Whether a column has a value of some of SQLite's types."""
+        places = ", ".join("?" * len(types))
+        return bool(self.rows(f"SELECT 1 FROM metadata WHERE typeof({quoted(column)}) IN ({places}) LIMIT 1", types))
+
+    def positions_where(self, condition: str, values: Sequence[Any], after: int) -> NDArray[np.int64]:
+        """Positions after one whose metadata meet a condition, ascending.
+
+        Items that were added without metadata have no row; to them every column is empty.
+        """
+        self._verify_metadata()
+        stop = int(self.settings()["next_position"])
+        columns = ", ".join(["0", *(f"NULL AS {quoted(name)}" for name in self.columns())])
+        ((holds_without,),) = self.rows(f"SELECT ({condition}) IS TRUE FROM (SELECT {columns})", values)
+        found = self.rows(
+            f"SELECT {POSITION} FROM metadata WHERE {POSITION} > ? AND {POSITION} < ? "
+            f"AND (({condition}) IS TRUE) != ? ORDER BY {POSITION}",
+            (after, stop, *values, holds_without),
+        )
+        positions = np.fromiter((row[0] for row in found), dtype=np.int64)
+        return np.setdiff1d(np.arange(after + 1, stop), positions, assume_unique=True) if holds_without else positions
+
+
+def quoted(name: str) -> str:
+    """A column's name as SQL writes it.
+
+    Raises:
+        InputError: if it cannot be one.
+    """
+    if not isinstance(name, str) or not name or "\0" in name or name.lower() in (POSITION, ROW_DIGEST):
+        raise InputError(f"metadata has a column {name!r}; give columns names that are not empty and not `{POSITION}`.")
+    return named(name)

@@ -1,0 +1,154 @@
+"""A part of an index: codes that do not change any more, stored once each, with the rows of their items."""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deephash_pipeline.hamming.kernels.grouping import list_rows, mark_codes, number_codes
+
+NO_ROWS: NDArray[np.uint32] = np.empty(0, dtype=np.uint32)
+EVERY_ROW: NDArray[np.uint64] = np.empty(0, dtype=np.uint64)
+"""The bitmap that stands for all rows."""
+
+WORD_ROWS = 64
+
+
+@dataclass(frozen=True, eq=False)
+class CodeGroups:
+    """Distinct codes and their rows.
+
+    Attributes:
+        words: the codes in the order of their first rows, uint64 (words, codes or more), contiguous.
+        codes: number of codes.
+        starts: uint32 (codes + 1,), the rows of code `c` are rows[starts[c] : starts[c + 1]]; empty if every row has a
+            code of its own, in order.
+        rows: uint32 (number of rows,); empty likewise.
+        code_of: uint32 (number of rows,), the code of every row; empty likewise.
+    """
+
+    words: NDArray[np.uint64]
+    codes: int
+    starts: NDArray[np.uint32] = field(default_factory=lambda: NO_ROWS)
+    rows: NDArray[np.uint32] = field(default_factory=lambda: NO_ROWS)
+    code_of: NDArray[np.uint32] = field(default_factory=lambda: NO_ROWS)
+
+    def words_of(self, rows: NDArray[np.integer[Any]]) -> NDArray[np.uint64]:
+        """Codes of some rows, uint64 (words, rows)."""
+        codes = self.code_of[rows] if len(self.starts) else rows
+        return np.ascontiguousarray(self.words[:, : self.codes][:, codes])
+
+
+def group_codes(words: NDArray[np.uint64]) -> CodeGroups:
+    """Group equal codes.
+
+    Args:
+        words: codes, uint64 (words, rows), contiguous; fewer than 2^31 rows.
+
+    Example:
+        >>> groups = group_codes(np.array([[7, 1, 7]], dtype=np.uint64))
+        >>> groups.codes, groups.rows
+        (2, array([0, 2, 1], dtype=uint32))
+    """
+    rows = words.shape[1]
+    code_of, first_rows = np.empty(rows, dtype=np.uint32), np.empty(rows, dtype=np.uint32)
+    codes = number_codes(words, code_of, first_rows)
+    if codes == rows:
+        return CodeGroups(words, rows)
+    starts, grouped = np.zeros(codes + 1, dtype=np.uint32), np.empty(rows, dtype=np.uint32)
+    list_rows(code_of, starts, grouped)
+    return CodeGroups(np.ascontiguousarray(words[:, first_rows[:codes]]), codes, starts, grouped, code_of)
+
+
+@dataclass(frozen=True, eq=False)
+class SearchedPart:
+    """What a search needs of a part.
+
+    Attributes:
+        groups: codes of the part.
+        size: number of rows.
+        first_row: number of its first row in the index.
+        allowed: bitmap of the rows that may be found, uint64 (words,); empty if all may.
+
+    Example:
+        >>> groups = group_codes(np.array([[7, 1]], dtype=np.uint64))
+        >>> part = SearchedPart(groups, size=2, first_row=0, allowed=bitmap_of(np.array([1]), size=2))
+        >>> part.allowed_count, part.by_code
+        (1, False)
+    """
+
+    groups: CodeGroups
+    size: int
+    first_row: int
+    allowed: NDArray[np.uint64] = field(default_factory=lambda: EVERY_ROW)
+
+    @property
+    def by_code(self) -> bool:
+        """Whether its rows are found by their codes, see `kernels.nearest.Part`."""
+        return len(self.groups.code_of) > 0 and not len(self.allowed)
+
+    @cached_property
+    def allowed_count(self) -> int:
+        """How many rows may be found."""
+        return int(np.bitwise_count(self.allowed).sum()) if len(self.allowed) else self.size
+
+    @cached_property
+    def codes_of_use(self) -> NDArray[np.uint64]:
+        """Bitmap of the codes that have a row that may be found; empty if all have."""
+        if not len(self.allowed) or not len(self.groups.starts):
+            return self.allowed
+        of_use = np.zeros(-(-self.groups.codes // WORD_ROWS), dtype=np.uint64)
+        mark_codes(self.groups.starts, self.groups.rows, self.allowed, of_use)
+        return of_use
+
+
+def bitmap_of(rows: NDArray[np.integer[Any]], size: int) -> NDArray[np.uint64]:
+    """The bitmap of some of `size` rows: uint64 (words,), bit `r` of word `w` is row 64 w + r.
+
+    Example:
+        >>> bitmap_of(np.array([0, 3]), size=4)
+        array([9], dtype=uint64)
+    """
+    flags = np.zeros(max(1, -(-size // WORD_ROWS)) * WORD_ROWS, dtype=np.bool_)
+    flags[rows] = True
+    return np.packbits(flags, bitorder="little").view(np.uint64)
+
+
+def full_bitmap(size: int) -> NDArray[np.uint64]:
+    """The bitmap of all of `size` rows.
+
+    Example:
+        >>> full_bitmap(4)
+        array([15], dtype=uint64)
+    """
+    bitmap = np.full(max(1, -(-size // WORD_ROWS)), np.uint64(0xFFFF_FFFF_FFFF_FFFF))
+    spare = len(bitmap) * WORD_ROWS - size
+    bitmap[-1] = np.uint64(0xFFFF_FFFF_FFFF_FFFF) >> np.uint64(spare) if spare < WORD_ROWS else np.uint64(0)
+    return bitmap
+
+
+def without_rows(bitmap: NDArray[np.uint64], rows: NDArray[np.integer[Any]], size: int) -> NDArray[np.uint64]:
+    """A copy of a bitmap with some rows taken out; an empty bitmap has all of `size` rows.
+
+    Example:
+        >>> without_rows(EVERY_ROW, np.array([0]), size=4)
+        array([14], dtype=uint64)
+    """
+    changed = bitmap.copy() if len(bitmap) else full_bitmap(size)
+    places = np.asarray(rows, dtype=np.uint64)
+    np.bitwise_and.at(changed, places >> np.uint64(6), ~(np.uint64(1) << (places & np.uint64(63))))
+    return changed
+
+
+def rows_in(bitmap: NDArray[np.uint64], size: int) -> NDArray[np.int64]:
+    """The rows in a bitmap, in order, int64; an empty bitmap has all of `size` rows.
+
+    Example:
+        >>> rows_in(bitmap_of(np.array([0, 3]), size=4), size=4)
+        array([0, 3])
+    """
+    if not len(bitmap):
+        return np.arange(size)
+    return np.flatnonzero(np.unpackbits(bitmap.view(np.uint8), count=size, bitorder="little"))

@@ -1,0 +1,174 @@
+"""An index that takes the place of another, or of nothing, at once and as a whole."""
+
+import os
+import re
+import shlex
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager, suppress
+from pathlib import Path
+
+from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.folders import INDEX_FILE, SEGMENTS
+from deephash_pipeline.common.stores import flush
+from deephash_pipeline.common.writing import cannot_write
+from deephash_pipeline.hamming.ledger import UNFINISHED, Ledger
+from deephash_pipeline.hamming.locking import LOCK, WriterLock
+from deephash_pipeline.hamming.segment_files import SEGMENT_NAME
+
+HASHER = "hasher.safetensors"
+ONNX_HASHER = "hasher.onnx"
+HASH_FUNCTION = "hash_function.safetensors"
+PICTURES = "pictures"
+LOOKS, SECONDS_BETWEEN_LOOKS = 50, 0.02
+PICTURE = re.compile(rf"{PICTURES}/[0-9a-f]{{32}}\.png")
+# As `deephash_pipeline.common.stores.temporary_name` has it.
+UNFINISHED_FILE = r"\.(hasher|hash_function)\..+-[0-9a-f]{32}\.(safetensors|onnx|json)"
+OWN_FILE = re.compile(
+    rf"{re.escape(INDEX_FILE)}({re.escape(UNFINISHED)})?(-wal|-shm|-journal)?|{re.escape(LOCK)}|"
+    rf"{SEGMENTS}/{SEGMENT_NAME.pattern}|{re.escape(ONNX_HASHER)}|{re.escape(HASHER)}(\.provenance\.json)?|"
+    rf"{re.escape(HASH_FUNCTION)}|{UNFINISHED_FILE}"
+)
+PICTURE_MARK = ("Software", "deephash_pipeline")
+"""What the header of a picture says that an index has written."""
+PNG, HEADER_BYTES = b"\x89PNG\r\n\x1a\n", 200
+
+
+def holds_vectors(folder: Path) -> bool:
+    """Tell whether an index is one of vectors."""
+    return (folder / HASH_FUNCTION).is_file()
+
+
+@contextmanager
+def replacing_index(folder: Path) -> Iterator[Path]:
+    """Give a place where to make an index that takes the place of a folder when all has gone well.
+
+    The index in the folder, if there is one, stays as it is until then. What a killed process has left beside it is
+    deleted.
+
+    Args:
+        folder: directory of the index, or a symbolic link to it.
+
+    Raises:
+        InputError: the folder has files of others, or another process writes it, or builds it too.
+    """
+    place = folder.resolve()
+    beside, former = place.with_name(f".{place.name}.anew"), former_place(place)
+    refuse_exchanged(place)
+    list(own_files(place))
+    with ExitStack() as locked:
+        if there := place.exists():
+            locked.callback(WriterLock(place).release)
+        for leftover in (beside, former):
+            if leftover.exists():
+                WriterLock(leftover).release()
+                delete_index(leftover)
+        try:
+            yield beside
+            list(own_files(place))
+            try:
+                if there:
+                    place.rename(former)
+                beside.rename(place)
+                flush(place.parent)
+            except OSError as error:
+                raise cannot_write(folder, error) from error
+            delete_index(former)
+        finally:
+            delete_index(beside)
+
+
+def refuse_exchanged(path: Path) -> None:
+    """Wait while another index takes a place, for between two renamings there is none; refuse if it never does.
+
+    Raises:
+        InputError: there is none, but that which was there before.
+    """
+    place = path.resolve()
+    former = former_place(place)
+    for _ in range(LOOKS):
+        if place.exists() or not former.is_dir():
+            return
+        time.sleep(SECONDS_BETWEEN_LOOKS)
+    command = shlex.join(["mv", str(former), str(place)])
+    raise InputError(f"{path} was being replaced when that was broken off: `{command}` brings it back")
+
+
+def own_files(folder: Path) -> Iterator[Path]:
+    """The files of an index.
+
+    Raises:
+        InputError: the folder has something that no index makes, or is none.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder} is a file: give the folder of an index")
+    for place, folders, files in os.walk(folder):
+        below = Path(place)
+        for name in (*files, *folders):
+            path = below / name
+            inside = path.relative_to(folder).as_posix()
+            is_folder = name in folders and not path.is_symlink()
+            own = OWN_FILE.fullmatch(inside) or (PICTURE.fullmatch(inside) and _is_own_picture(folder, inside))
+            if not (inside in (SEGMENTS, PICTURES) if is_folder else own):
+                raise InputError(f"{folder} has {inside}, which is of no index: move it, or build into another folder")
+            if not is_folder:
+                yield path
+
+
+def is_empty(folder: Path) -> bool:
+    """Tell whether an index has never had an item, and nobody writes it.
+
+    Raises:
+        InputError: it is damaged, or being written.
+    """
+    if not (folder / INDEX_FILE).is_file():
+        return False
+    lock = WriterLock(folder)
+    try:
+        with closing(Ledger(folder / INDEX_FILE, read_only=True)) as ledger:
+            return not ledger.settings().get("next_position")
+    finally:
+        lock.release()
+
+
+def _is_own_picture(folder: Path, inside: str) -> bool:
+    """Tell whether an index has written a picture: its header says so, or the ledger names it."""
+    with (folder / inside).open("rb") as file:
+        header = file.read(HEADER_BYTES)
+    if not header or (header.startswith(PNG) and b"\0".join(map(str.encode, PICTURE_MARK)) in header):
+        return True
+    if not (folder / INDEX_FILE).is_file():
+        return False
+    with closing(Ledger(folder / INDEX_FILE, read_only=True)) as ledger:
+        return "path" in ledger.columns() and bool(
+            ledger.rows("SELECT 1 FROM metadata WHERE path = ? LIMIT 1", [inside])
+        )
+
+
+def tidy_former(path: Path) -> None:
+    """Delete the index whose place another has taken, where that was killed before it did."""
+    place = path.resolve()
+    former = former_place(place)
+    if former.is_dir() and place.is_dir():
+        # Whoever is at it has the lock, and deletes it; what is not of an index stays.
+        with suppress(InputError):
+            WriterLock(former).release()
+            delete_index(former)
+
+
+def former_place(folder: Path) -> Path:
+    """Where an index lies for a moment while another takes its place."""
+    return folder.with_name(f".{folder.name}.former")
+
+
+def delete_index(folder: Path) -> None:
+    """Delete an index, and the folder if it then is empty; other files stay.
+
+    Raises:
+        InputError: the folder has something that no index makes.
+    """
+    for path in list(own_files(folder)):
+        path.unlink(missing_ok=True)
+    for path in (folder / SEGMENTS, folder / PICTURES, folder):
+        with suppress(OSError):
+            path.rmdir()

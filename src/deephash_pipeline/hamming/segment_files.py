@@ -1,0 +1,140 @@
+"""Files of segments: written once, mapped into memory when they are read, deleted when nothing names them.
+
+A file begins with a line that names the format and its version, then eight bytes with the length of a header, the
+header in JSON, and the arrays that it lists, each at a multiple of 64 bytes, little-endian. It has a name of its own.
+The digest of all its bytes stands in the index's ledger, so a file that is not what was written is refused.
+"""
+
+import hashlib
+import json
+import mmap
+import os
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.stores import flush
+from deephash_pipeline.hamming.ids import column_from_arrays
+from deephash_pipeline.hamming.parts import CodeGroups
+from deephash_pipeline.hamming.segments import Segment
+
+MAGIC = b"deephash codes 1\n"
+ALIGNMENT = 64
+DIGEST_BYTES = 16
+FEATURES_SUFFIX = ".z"
+SEGMENT_NAME = re.compile(rf"[0-9a-f]{{32}}({re.escape(FEATURES_SUFFIX)})?")
+
+
+def stored(segment: Segment, folder: Path, code_length: int) -> Segment:
+    """Write a segment's file, and that of its features, so that they survive a power cut, and map them into memory.
+
+    Of what was broken off no file stays.
+    """
+    try:
+        return read_segment(folder, segment.name, _write_files(segment, folder), code_length)
+    except BaseException:
+        delete_segments(folder, [segment.name])
+        raise
+
+
+def _write_files(segment: Segment, folder: Path) -> str:
+    """Write the files of a segment; return the digest."""
+    groups = segment.groups
+    arrays: dict[str, NDArray[Any]] = {"words": groups.words[:, : groups.codes], **segment.ids.arrays()}
+    if len(groups.starts):
+        arrays |= {"starts": groups.starts, "rows": groups.rows, "code_of": groups.code_of}
+    if segment.offsets is not None:
+        arrays["offsets"] = segment.offsets
+    listed, offset = {}, 0
+    for name, array in arrays.items():
+        listed[name] = [array.dtype.newbyteorder("<").str, array.shape, offset]
+        offset += -(-array.nbytes // ALIGNMENT) * ALIGNMENT
+    header = {"first_position": segment.first_position, "arrays": listed}
+    if segment.features is not None:
+        header |= {"features": segment.features.shape[1], "feature_dtype": segment.features.dtype.str}
+        _write(folder / (segment.name + FEATURES_SUFFIX), [np.ascontiguousarray(segment.features)])
+    text = json.dumps(header).encode()
+    start = MAGIC + len(text).to_bytes(8, "little") + text
+    pieces: list[Any] = [start, bytes(-len(start) % ALIGNMENT)]
+    for array in arrays.values():
+        pieces += [np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<")), bytes(-array.nbytes % ALIGNMENT)]
+    digest = _write(folder / segment.name, pieces)
+    flush(folder)
+    return digest
+
+
+def read_segment(folder: Path, name: str, digest: str, code_length: int) -> Segment:
+    """Map a segment's file into memory.
+
+    Raises:
+        InputError: if the file is not the one that was written.
+        FileNotFoundError: if there is none.
+    """
+    path = folder / name
+    mapped = _mapped(path)
+    if hashlib.blake2b(mapped, digest_size=DIGEST_BYTES).hexdigest() != digest:
+        raise InputError(f"{path} is damaged: its bytes are not those that were written; restore it from a backup.")
+    buffer = np.frombuffer(mapped, dtype=np.uint8)
+    length = int.from_bytes(mapped[len(MAGIC) : len(MAGIC) + 8], "little")
+    header = json.loads(mapped[len(MAGIC) + 8 : len(MAGIC) + 8 + length])
+    first = -(-(len(MAGIC) + 8 + length) // ALIGNMENT) * ALIGNMENT
+    arrays = {}
+    for array, (dtype, shape, offset) in header["arrays"].items():
+        size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+        arrays[array] = buffer[first + offset : first + offset + size].view(dtype).reshape(shape)
+    words = arrays["words"]
+    if len(words) != -(-code_length // 64):
+        raise InputError(f"{path} has codes of {64 * len(words)} bits or fewer; it belongs to another index.")
+    grouped = {key: arrays[key] for key in ("starts", "rows", "code_of") if key in arrays}
+    ids = column_from_arrays(arrays)
+    features = None
+    if "features" in header:
+        dtype = np.dtype(header.get("feature_dtype", "<f2"))
+        features = _read_features(folder / (name + FEATURES_SUFFIX), (len(ids), header["features"]), dtype)
+    groups = CodeGroups(words, words.shape[1], **grouped)
+    return Segment(name, groups, ids, arrays.get("offsets"), header["first_position"], features, digest)
+
+
+def _read_features(path: Path, shape: tuple[int, int], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Map features; they are too many to be read, so that only their number is checked."""
+    if path.stat().st_size != dtype.itemsize * shape[0] * shape[1]:
+        raise InputError(f"{path} is damaged: not {shape[0]} x {shape[1]} numbers long; restore it from a backup.")
+    return np.frombuffer(_mapped(path), dtype=dtype).reshape(shape)
+
+
+def _mapped(path: Path) -> mmap.mmap:
+    with path.open("rb") as file:
+        if not os.fstat(file.fileno()).st_size:
+            raise InputError(f"{path} is damaged: it is empty; restore it from a backup.")
+        # A private mapping counts as writable, and so needs no second version of the compiled kernels.
+        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+
+
+def _write(path: Path, pieces: Iterable[Any]) -> str:
+    digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
+    with path.open("wb") as file:
+        for piece in pieces:
+            plain = memoryview(piece).cast("B") if len(piece) else b""
+            digest.update(plain)
+            file.write(plain)
+        file.flush()
+        os.fsync(file.fileno())
+    return digest.hexdigest()
+
+
+def segments_in(folder: Path) -> set[str]:
+    """Names of the segments that have files in a folder."""
+    names = [path.name for path in folder.iterdir() if SEGMENT_NAME.fullmatch(path.name)]
+    return {name.removesuffix(FEATURES_SUFFIX) for name in names}
+
+
+def delete_segments(folder: Path, names: Iterable[str]) -> None:
+    """Delete the files of some segments, also where some are gone."""
+    for name in names:
+        for suffix in ("", FEATURES_SUFFIX):
+            (folder / (name + suffix)).unlink(missing_ok=True)

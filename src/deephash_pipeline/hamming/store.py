@@ -1,0 +1,300 @@
+"""What an index consists of, in memory or in a folder, and how it changes.
+
+A folder has one SQLite file, the ledger, and one file for each segment. Small additions go to the ledger's tail; large
+ones, and a tail that has grown long, become a segment: its file is written and synchronised first, and it counts from
+the moment the ledger names it. Nothing that the ledger names is ever written again, so a process that is killed leaves
+at most a file that no one names, which the next writer deletes.
+"""
+
+import os
+import sqlite3
+import stat
+import threading
+import uuid
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.folders import INDEX_FILE, SEGMENTS
+from deephash_pipeline.common.forks import tell_after_fork
+from deephash_pipeline.common.writing import cannot_write
+from deephash_pipeline.hamming.database import identity_of
+from deephash_pipeline.hamming.features import NO_FEATURES, FeatureForm
+from deephash_pipeline.hamming.ledger import Ledger, SegmentEntry
+from deephash_pipeline.hamming.locking import COPY, WriterLock
+from deephash_pipeline.hamming.segment_files import delete_segments, read_segment, segments_in, stored
+from deephash_pipeline.hamming.segments import Contents, Segment, joined, segment_of
+from deephash_pipeline.hamming.snapshots import SeenTail, Snapshot, Source, Tail, snapshot_of
+
+MADE_BY = "made_by"
+FORMAT = 2
+# Features of another type than float16.
+FORMAT_WITH_TYPE = 3
+FEATURE_TYPE = "feature_type"
+# So many items at once become a segment without a detour.
+BULK_ITEMS = 4096
+# A longer tail becomes a segment, and takes segments of at most so many items in all along.
+TAIL_ITEMS = 16_384
+MERGED_ITEMS = 262_144
+# Items with features fill memory and disk much sooner.
+MERGED_BYTES = 2**28
+ATTEMPTS = 20
+
+
+def unreadable(error: OSError, folder: Path | None) -> InputError:
+    """What is to be raised where a file of an index cannot be read."""
+    return InputError(f"{error.filename or folder} cannot be read ({error.strerror}); mend that.")
+
+
+class Store:
+    """The items of an index.
+
+    Args:
+        folder: folder of the index; None for memory.
+        code_length: bits per code of a new index; None opens one that there is.
+        form: form of the features of a new index.
+        read_only: True to refuse changes, and to follow those of others.
+
+    Attributes:
+        lock: lock to be taken for everything but searching a snapshot.
+        snapshot: the present state.
+        process: the one that opened it.
+    """
+
+    def __init__(
+        self,
+        folder: Path | None,
+        code_length: int | None = None,
+        form: FeatureForm = NO_FEATURES,
+        read_only: bool = False,
+    ) -> None:
+        self.folder = folder
+        self.read_only = read_only
+        self.identity = None if folder is None else identity_of(folder / INDEX_FILE)
+        self.lock = threading.RLock()
+        self.process = os.getpid()
+        self._writer = WriterLock(folder) if folder is not None and not read_only else None
+        try:
+            path = folder / INDEX_FILE if folder is not None else None
+            if code_length is None:
+                self.ledger = Ledger(path, read_only)
+            else:
+                settings: dict[str, Any] = {"format": FORMAT, "code_length": code_length, "width": form.width}
+                if form.kind != FeatureForm.kind:
+                    settings |= {"format": FORMAT_WITH_TYPE, FEATURE_TYPE: form.kind}
+                self.ledger = Ledger.create(path, {**settings, "next_position": 0, "generation": 0})
+            settings = self.ledger.settings()
+            if settings.get("format") not in (FORMAT, FORMAT_WITH_TYPE):
+                raise InputError(
+                    f"{folder} has the format {settings.get('format')}, this version reads {FORMAT_WITH_TYPE}; "
+                    "build it anew."
+                )
+            self.ledger.verify()
+            self.code_length = int(settings["code_length"])
+            self.form = FeatureForm(int(settings["width"]), settings.get(FEATURE_TYPE, FeatureForm.kind))
+            self.words = -(-self.code_length // 64)
+            self._loaded: dict[str, Segment] = {}
+            self._load()
+            self._delete_unnamed()
+        except sqlite3.Error as error:
+            self.close()
+            raise cannot_write(str(folder), error, COPY) from error
+        except OSError as error:
+            self.close()
+            raise unreadable(error, folder) from error
+        except BaseException:
+            self.close()
+            raise
+        tell_after_fork(self)
+
+    def after_fork(self) -> None:
+        """Read what the process that this one was forked from writes on."""
+        was_free = self.lock.acquire(blocking=False)
+        self.lock = threading.RLock()
+        if self.folder is not None:
+            self.read_only, self._writer = True, None
+        elif not was_free:
+            # In memory, what another thread was changing stays half changed.
+            self.ledger.close()
+
+    def close(self) -> None:
+        """Give back the ledger and the right to write; what has been closed answers nothing."""
+        if hasattr(self, "ledger"):
+            self.ledger.close()
+        if self._writer is not None:
+            self._writer.release()
+            self._writer = None
+
+    def current(self) -> Snapshot:
+        """The present state, with what another process has written."""
+        if self.read_only:
+            with self.lock:
+                if self.ledger.version() != self._version:
+                    self._refresh()
+        self.ledger.require_open()
+        return self.snapshot
+
+    def bytes_on_disk(self) -> int:
+        """Size of all files of the folder, also while a writer deletes some."""
+        total = 0
+        for path in () if self.folder is None else self.folder.rglob("*"):
+            with suppress(FileNotFoundError):
+                status = path.stat()
+                total += status.st_size if stat.S_ISREG(status.st_mode) else 0
+        return total
+
+    def merged_since(self, snapshot: Snapshot) -> bool:
+        """Whether segments have been merged since a snapshot, which forgets removed items; `lock` is taken."""
+        return bool(self.ledger.settings()["generation"] != snapshot.generation)
+
+    def reload(self) -> None:
+        """Go back to what the ledger has, after a change that was broken off."""
+        if self.folder is not None:
+            self._load()
+            # What cannot be deleted now, the next writer deletes.
+            with suppress(OSError):
+                self._delete_unnamed()
+
+    def _load(self) -> None:
+        """Read the state from the ledger, and map the segments it names."""
+        for attempt in range(ATTEMPTS):
+            version = self.ledger.version()
+            with self.ledger.transaction(reading=True):
+                settings = self.ledger.settings()
+                entries = self.ledger.segments()
+                tail = self.ledger.tail_after(-1, self.words, self.form)
+                last_change, removed = self.ledger.removed_after(0)
+            try:
+                self._loaded = {entry.name: self._segment(entry) for entry in entries}
+            except FileNotFoundError as error:
+                # A writer may have merged segments in between; then the ledger names others by now.
+                if attempt == ATTEMPTS - 1 or not self.read_only:
+                    raise InputError(f"{error.filename} is missing; restore it from a backup.") from error
+                continue
+            except OSError as error:
+                raise unreadable(error, self.folder) from error
+            break
+        self.kind, self.next_position = settings.get("kind"), int(settings["next_position"])
+        self._tail = Tail(self.words, self.kind, self.form)
+        self._tail.append(tail)
+        self.snapshot = snapshot_of(
+            list(self._loaded.values()), self._tail.seen(), removed, int(settings["generation"])
+        )
+        self._version, self._last_change = version, last_change
+
+    def _refresh(self) -> None:
+        version = self.ledger.version()
+        with self.ledger.transaction(reading=True):
+            settings = self.ledger.settings()
+            same = settings["generation"] == self.snapshot.generation and settings.get("kind") == self.kind
+            if same:
+                added = self.ledger.tail_after(self.next_position - 1, self.words, self.form)
+                last_change, removed = self.ledger.removed_after(self._last_change)
+        if not same:
+            self._load()
+            return
+        self._tail.append(added)
+        self.next_position = int(settings["next_position"])
+        self.snapshot = self.snapshot.with_tail(self._tail.seen()).without(removed)
+        self._version, self._last_change = version, last_change
+
+    def _segment(self, entry: SegmentEntry) -> Segment:
+        if entry.name in self._loaded:
+            return self._loaded[entry.name]
+        assert self.folder is not None
+        return read_segment(self.folder / SEGMENTS, entry.name, entry.digest, self.code_length)
+
+    def add(self, contents: Contents, kind: str, metadata: dict[str, list[Any]], replaced: NDArray[np.int64]) -> None:
+        """Add items, and remove those at replaced positions, in one transaction; `lock` is taken."""
+        count = len(contents.positions)
+        bulk = count >= BULK_ITEMS or len(self._tail.ids) + count > TAIL_ITEMS
+        # The tail precedes what is added, so both go into one segment.
+        merged = self._mergeable(self.snapshot.without(replaced)) if bulk else []
+        segment = self._built(merged, contents) if bulk else None
+        with self.ledger.transaction():
+            self.ledger.set("kind", kind)
+            self.ledger.set("next_position", self.next_position + count)
+            self.ledger.remove(replaced.tolist())
+            self.ledger.add_metadata(contents.positions.tolist(), metadata)
+            if bulk:
+                self._replace(merged, segment)
+            else:
+                self.ledger.append_to_tail(contents)
+        self.kind = self._tail.kind = kind
+        self.next_position += count
+        if bulk:
+            self._swap(merged, segment)
+        else:
+            self._tail.append(contents)
+            self.snapshot = self.snapshot.with_tail(self._tail.seen()).without(replaced)
+
+    def remove(self, positions: NDArray[np.int64]) -> None:
+        """Remove the items at some positions; `lock` is taken."""
+        with self.ledger.transaction():
+            self.ledger.remove(positions.tolist())
+        self.snapshot = self.snapshot.without(positions)
+
+    def compact(self) -> None:
+        """Make one segment of all items; `lock` is taken, and searches of a snapshot go on."""
+        sources = [source for source in self.snapshot.sources if source.items.size]
+        if len(sources) > 1 or any(source.removed or isinstance(source.items, SeenTail) for source in sources):
+            segment = self._built(sources)
+            with self.ledger.transaction():
+                self._replace(sources, segment)
+            self._swap(sources, segment)
+
+    def _mergeable(self, snapshot: Snapshot) -> list[Source]:
+        """The tail, and the segments before it that are small enough to be merged with it."""
+        sources = list(snapshot.sources)
+        kept = [sources.pop()]
+        total = kept[0].items.size
+        bytes_each = 8 * self.words + self.form.columns * self.form.dtype.itemsize
+        most = min(MERGED_ITEMS, MERGED_BYTES // bytes_each)
+        while sources and total + sources[-1].items.size <= most:
+            total += sources[-1].items.size
+            kept.insert(0, sources.pop())
+        return [source for source in kept if source.items.size]
+
+    def _built(self, sources: Sequence[Source], *added: Contents) -> Segment | None:
+        contents = [*(source.items.contents_of(source.rows()) for source in sources if source.count), *added]
+        if not contents:
+            return None
+        segment = segment_of(joined(contents), uuid.uuid4().hex)
+        return segment if self.folder is None else stored(segment, self.folder / SEGMENTS, self.code_length)
+
+    def _replace(self, old: Sequence[Source], new: Segment | None) -> None:
+        """Write into the ledger that a segment has taken the place of others, and of the tail if that is among them."""
+        entry = None if new is None else SegmentEntry(new.first_position, new.name, new.size, new.digest)
+        self.ledger.replace_segments([s.items.name for s in old if isinstance(s.items, Segment)], entry)
+        for source in old:
+            if isinstance(source.items, SeenTail):
+                self.ledger.clear_tail()
+            if source.removed:
+                self.ledger.forget(source.items.positions_of(source.removed_rows()).tolist())
+        self.ledger.set("generation", self.snapshot.generation + 1)
+
+    def _swap(self, old: Sequence[Source], new: Segment | None) -> None:
+        """Do in memory what `_replace` has done in the ledger, and delete the files that are not named any more."""
+        gone = {source.items.name for source in old if isinstance(source.items, Segment)}
+        segments = [segment for name, segment in self._loaded.items() if name not in gone]
+        if new is not None:
+            segments = sorted([*segments, new], key=lambda segment: segment.first_position)
+        self._loaded = {segment.name: segment for segment in segments}
+        if any(isinstance(source.items, SeenTail) for source in old):
+            self._tail = Tail(self.words, self.kind, self.form)
+        _, removed = self.ledger.removed_after(0)
+        self.snapshot = snapshot_of(segments, self._tail.seen(), removed, self.snapshot.generation + 1)
+        if self.folder is not None:
+            delete_segments(self.folder / SEGMENTS, gone)
+
+    def _delete_unnamed(self) -> None:
+        """Delete files that the ledger does not name: those of a writer that was killed."""
+        if self.folder is not None and not self.read_only:
+            folder = self.folder / SEGMENTS
+            folder.mkdir(exist_ok=True)
+            delete_segments(folder, segments_in(folder) - set(self._loaded))

@@ -1,0 +1,24 @@
+"""Images that are found by their codes: a hasher and an index of codes in one folder.
+
+It knows `deephash` and `hamming`, and neither Kedro nor a command line nor HTTP.
+"""
+
+from deephash_pipeline.photographs.index import ImageIndex
+from deephash_pipeline.photographs.listing import ListedImage, list_images, searched_folders
+from deephash_pipeline.photographs.rebuilding import EncodedDatabase, has_other_hasher, rebuilt, write_index
+from deephash_pipeline.photographs.updating import AddedImages, bring_up_to_date
+from deephash_pipeline.photographs.watching import Watch
+
+__all__ = [
+    "AddedImages",
+    "EncodedDatabase",
+    "ImageIndex",
+    "ListedImage",
+    "Watch",
+    "bring_up_to_date",
+    "has_other_hasher",
+    "list_images",
+    "rebuilt",
+    "searched_folders",
+    "write_index",
+]

@@ -1,0 +1,177 @@
+"""Pictures -> groups of copies: candidates by two hashes and by features, each laid onto the other to be sure.
+
+Byte-equal files are known by their digests. What is left is read once. Candidates are pairs that are near by pHash in
+one of eight orientations, and the nearest of each by the network's features. A pair is a copy if the details of one
+picture, turned, mirrored, scaled and shifted, are those of the other.
+"""
+
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from deephash_pipeline.common.progress import count_steps, track
+from deephash_pipeline.deephash import FeatureExtractor
+from deephash_pipeline.images.batches import SkippedImage
+from deephash_pipeline.photographs.duplicates.candidates import candidates
+from deephash_pipeline.photographs.duplicates.fingerprints import Fingerprints, fingerprints
+from deephash_pipeline.photographs.duplicates.groups import Group, Photo, read_photo
+from deephash_pipeline.photographs.duplicates.levels import Level
+from deephash_pipeline.photographs.duplicates.proposals import proposed
+from deephash_pipeline.photographs.duplicates.registration import Picture, Registration, register
+from deephash_pipeline.photographs.index import ImageIndex
+from deephash_pipeline.photographs.listing import ListedImage
+from deephash_pipeline.provenance import content_digest
+
+PATIENCE = 2
+"""Neighbours of a picture that are no copies before those farther away are left alone."""
+REGISTERED_KEPT = 256
+
+logger = logging.getLogger(__name__)
+
+
+class Duplicates(NamedTuple):
+    """What was found.
+
+    Attributes:
+        groups: groups of files of one picture, by the name of the first.
+        skipped: files that cannot be read, and why.
+        pictures: number of files that were read or known by their digests.
+    """
+
+    groups: list[Group]
+    skipped: list[SkippedImage]
+    pictures: int
+
+
+def find_duplicates(  # noqa: PLR0913 - the folders of a user, and what is known of them
+    files: Sequence[ListedImage],
+    extractor: Callable[[], FeatureExtractor],
+    level: Level = Level.DEFAULT,
+    reference: Sequence[ListedImage] = (),
+    index: ImageIndex | None = None,
+    keep_from: Sequence[Path] = (),
+) -> Duplicates:
+    """Find groups of files of one picture.
+
+    Args:
+        files: files, as `list_images` gives them.
+        extractor: function that gives the network, if there is a picture to compute.
+        level: name of the share of a picture that may have changed.
+        reference: groups are then of a file and what is the same picture here; a file that is in both is of this.
+        index: index whose features of unchanged files are taken; their half precision may bring other candidates.
+        keep_from: folders whose files are kept before others, those of the first before those of the second.
+
+    Example:
+        >>> find_duplicates([], extractor=lambda: None)
+        Duplicates(groups=[], skipped=[], pictures=0)
+    """
+    logger.info("files to look at: %d", len(files) + len(reference))
+    photos, skipped = _photos(files, reference)
+    photos = [photo._replace(preferred=_preferred(photo.path, keep_from)) for photo in photos]
+    same = _byte_equal(photos)
+    prints = fingerprints([equal[0] for equal in same], extractor, index)
+    skipped += [broken._replace(name=photo.name) for broken in prints.skipped for photo in same[broken.row]]
+    sides = [{photo.reference for photo in same[row]} for row in prints.rows]
+    asked, among = (np.array([not reference or side in both for both in sides], np.bool_) for side in (False, True))
+    copies = Copies(prints, len(same), level.agreement)
+    neighbours = candidates(prints, asked, among)
+    with count_steps("comparisons", total=len(neighbours)) as advance:
+        for done, (row, others) in enumerate(neighbours, start=1):
+            copies.connect(int(prints.rows[row]), prints.rows[others].tolist())
+            advance(f"{done} of {len(neighbours)}")
+    broken_rows = {broken.row for broken in prints.skipped}
+    connected: dict[int, dict[Photo, int]] = defaultdict(dict)
+    for row, equal in enumerate(same):
+        if row not in broken_rows:
+            connected[copies.root(row)].update(dict.fromkeys(equal, row))
+    several = [
+        found
+        for found in connected.values()
+        if len(found) > 1 and (not reference or len({photo.reference for photo in found}) > 1)
+    ]
+    groups = [proposed(found, copies.registered) for found in track(several, "groups", len(several))]
+    return Duplicates(sorted(groups, key=lambda group: group.members[0].photo.name), skipped, len(photos))
+
+
+class Copies:
+    """Which pictures are connected by copies."""
+
+    def __init__(self, prints: Fingerprints, rows: int, least: float) -> None:
+        self.least = least
+        self._parents = list(range(rows))
+        self._prints, self._places = prints, {row: place for place, row in enumerate(prints.rows.tolist())}
+        self._known: dict[tuple[int, int], Registration] = {}
+        self._picture = lru_cache(REGISTERED_KEPT)(self._made)
+
+    def _made(self, row: int) -> Picture:
+        return Picture(self._prints.greys[self._places[row]].astype(np.float32) / np.float32(255))
+
+    def registered(self, one: int, other: int) -> Registration:
+        """How two pictures agree, and where the one lies on the other."""
+        pair = min(one, other), max(one, other)
+        if pair not in self._known:
+            self._known[pair] = register(*map(self._picture, pair))
+        found = self._known[pair]
+        return found if one <= other else found.turned_round()
+
+    def connect(self, row: int, others: list[int]) -> None:
+        """Connect a picture with its neighbours, nearest first, until some are none; what is connected is passed."""
+        patience = PATIENCE
+        for other in others:
+            if self.root(row) == self.root(other):
+                continue
+            if self.registered(row, other).agreement >= self.least:
+                self._parents[self.root(other)] = self.root(row)
+            elif not (patience := patience - 1):
+                return
+
+    def root(self, row: int) -> int:
+        """The same row for all that are connected."""
+        while self._parents[row] != row:
+            self._parents[row] = row = self._parents[self._parents[row]]
+        return row
+
+
+def _photos(files: Sequence[ListedImage], reference: Sequence[ListedImage]) -> tuple[list[Photo], list[SkippedImage]]:
+    """Sizes and dates of all files, each once, whatever names it has: the name of a hard link frees nothing."""
+    photos: dict[tuple[int, int], Photo] = {}
+    skipped: list[SkippedImage] = []
+    raw: list[str] = []
+    listed = [*((image, True) for image in reference), *((image, False) for image in files)]
+    for row, (image, of_reference) in enumerate(track(listed, "files", len(listed))):
+        try:
+            status = image.path.stat()
+            if (file := (status.st_dev, status.st_ino)) in photos:
+                continue
+            photo = read_photo(image.id, image.path, of_reference)
+            if photo.raw:
+                raw.append(photo.name)
+            else:
+                photos[file] = photo
+        except Exception as error:  # a damaged file can make Pillow's readers raise anything
+            skipped.append(SkippedImage(row, image.id, " ".join(str(error).split()) or type(error).__name__))
+    if raw:
+        logger.warning("raw files that are passed over, being originals: %d, such as %s", len(raw), ascii(raw[0])[1:-1])
+    return list(photos.values()), skipped
+
+
+def _preferred(path: Path, folders: Sequence[Path]) -> int:
+    """Number of the first folder that a file is in; as many as there are for none."""
+    return next((row for row, folder in enumerate(folders) if path.is_relative_to(folder.resolve())), len(folders))
+
+
+def _byte_equal(photos: Sequence[Photo]) -> list[list[Photo]]:
+    """Files by their content; only those of equal size are read."""
+    sizes = defaultdict(list)
+    for photo in photos:
+        sizes[photo.bytes].append(photo)
+    contents: dict[tuple[int, str], list[Photo]] = defaultdict(list)
+    for photo in photos:
+        alone = len(sizes[photo.bytes]) == 1
+        contents[photo.bytes, "" if alone else content_digest(photo.path)].append(photo)
+    return list(contents.values())

@@ -1,0 +1,252 @@
+"""What is left over of a picture once another, laid on it and edited as a copy may be, is taken away.
+
+A copy may be scaled, compressed, brighter or of more contrast, blurred, grey, and framed in one colour. The edit is
+fitted to the whole picture; what it does not explain counts where it is largest, and not on average.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.ndimage import gaussian_filter
+
+from deephash_pipeline.photographs.duplicates.alignment import inside, laid_on, resolution, shrunk
+
+GREY = np.array([0.299, 0.587, 0.114], dtype=np.float32)
+BLURS = (0.0, 0.6, 1.0, 1.5, 2.0, 3.0)
+"""Standard deviations in pixels by which a copy may be blurred."""
+STARTS, LIGHT_STEPS, MOST_VALUES = (0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6), 4, 20_000
+"""Contrasts to begin with where a copy's light is fitted, steps, and values of pixels that are looked at."""
+CONTRAST, SATURATION = (0.5, 2.0), (0.5, 1.6)
+GREYISH = 12
+"""Difference of red, green and blue, of 255, up to which a picture has no colours."""
+SHARPER = 1.35
+"""Times that a copy may have the details of the other: one that has more is no copy of it."""
+FINEST = 0.9
+"""Pixels of the one to keep that are at least one of the copy, by their sides."""
+LEAST_SIDE, LEAST_SEEN = 48, 0.5
+"""Of a copy: pixels of the shorter side, and the share of it that the one to keep has."""
+FINE, COLOURS, BLOCK = 1.0, 2.5, 2.5
+"""Standard deviations in pixels of what is compared, in light and in colours, and of a block."""
+LEVEL, OF_SLOPE = 5.0, 0.2
+"""In greys, what may be left over of a block; more by a share of its slopes."""
+LIGHT_LIMITS, COLOUR_LIMITS = (0.4, 4.0, 1.1), (0.8, 4.0, 3.0)
+"""What may be left over in the worst block: a base, times of that in the middle one, and at most."""
+SHIFT, AROUND, STEADY = 0.3, 8.0, 16.0
+"""Pixels by which a part may have moved, the size of a part, and the power of slopes that is hardly any."""
+FLAT_FRAME = 3.0, 20.0
+"""Greys that half of a frame of one colour may be away from it, and its worst block: at its edge compression acts."""
+EDGE = 3
+JUMP = 5.0, 3.0
+"""Greys, and times of those inside, by which a picture may change where a copy of a part of it ends."""
+
+
+class Fitted(NamedTuple):
+    """A picture edited to be like another, where it is known, and how sharp the other is beside it."""
+
+    pixels: NDArray[np.float32]
+    known: NDArray[np.bool_]
+    sharpness: float
+
+
+def left_over(kept: NDArray[np.float32], copy: NDArray[np.float32], placement: NDArray[np.float64]) -> str | None:
+    """Say what tells a picture from an edit of another one; None if it is explained in every block.
+
+    Args:
+        kept: float32 (3, height, width) in [0, 255], the one to keep.
+        copy: float32 (3, height, width) of another size.
+        placement: affine map float64 (2, 3) from the copy to the one to keep, of x and y as shares of their sides.
+
+    Example:
+        >>> kept = np.random.default_rng(0).integers(0, 256, (3, 64, 64)).astype(np.float32)
+        >>> left_over(kept, kept * 0.8, np.eye(2, 3)), left_over(kept, kept[::-1], np.eye(2, 3))
+        (None, 'other details')
+    """
+    size = copy.shape[1], copy.shape[2]
+    if min(size) < LEAST_SIDE or min(kept.shape[1:]) < LEAST_SIDE:
+        return "too small to be sure"
+    pixels = resolution(placement, size, kept.shape[1:])
+    if pixels < FINEST:
+        return "finer than the one to keep"
+    kept = np.stack([shrunk(channel, 1 / pixels) for channel in kept])
+    of_kept = kept.shape[1], kept.shape[2]
+    if inside(placement, size, of_kept, 0.0).mean() < LEAST_SEEN:
+        return "shows more than the one to keep"
+    outside = ~inside(placement, size, of_kept, -1.0)
+    if outside.any() and not _is_frame(copy, outside):
+        return "shows more than the one to keep"
+    if _ends_at_an_edge(kept, placement, size):
+        return "the one to keep has a frame or something around it"
+    fitted = _fitted(kept, copy, placement)
+    if fitted is None:
+        return "other light"
+    if fitted.sharpness > SHARPER:
+        return "sharper than the one to keep"
+    return _unexplained(fitted, copy)
+
+
+def _is_frame(copy: NDArray[np.float32], outside: NDArray[np.bool_]) -> bool:
+    """Whether pixels of a picture (3, height, width) are of one colour, but for what compression does at their edge."""
+    colour = np.median(copy[:, outside], axis=1)[:, np.newaxis, np.newaxis]
+    away = np.abs(copy - colour).max(axis=0) * outside
+    half, worst = FLAT_FRAME
+    share = gaussian_filter(outside.astype(np.float32), BLOCK)
+    blocks = gaussian_filter(away, BLOCK)[outside] / np.maximum(share[outside], 0.1)
+    return bool(np.median(away[outside]) <= half and blocks.max() <= worst)
+
+
+def _ends_at_an_edge(kept: NDArray[np.float32], placement: NDArray[np.float64], size: tuple[int, int]) -> bool:
+    """Whether the copy ends on the other where a frame, a window or another picture begins."""
+    height, width = (side + 2 * EDGE for side in size)
+    share = np.array([width / size[1], height / size[0]])
+    wider = np.column_stack([placement[:, :2] * share, placement[:, 2] - placement[:, :2] @ ((share - 1) / 2)])
+    grey = _grey(kept)
+    around, known = laid_on(grey, wider, (height, width)), inside(wider, (height, width), grey.shape, 0.5)
+    for turns in range(4):
+        side, seen = np.rot90(around, turns), np.rot90(known, turns)
+        whole = seen[1, 2 * EDGE : -2 * EDGE]
+        if whole.mean() < LEAST_SEEN:
+            continue
+        rows = [side[row, 2 * EDGE : -2 * EDGE][whole] for row in (1, 5, 9)]
+        least, times = JUMP
+        if np.abs(rows[0] - rows[1]).mean() > least + times * np.abs(rows[1] - rows[2]).mean():
+            return True
+    return False
+
+
+def _fitted(kept: NDArray[np.float32], copy: NDArray[np.float32], placement: NDArray[np.float64]) -> Fitted | None:
+    """Lay a picture on its copy, and fit blur, light and colours."""
+    size = copy.shape[1], copy.shape[2]
+    there = np.stack([laid_on(channel, placement, size) for channel in kept])
+    known = inside(placement, size, (kept.shape[1], kept.shape[2]), 1.0)
+    light = _grey(copy)
+    blur, least = 0.0, np.inf
+    for tried in BLURS:
+        error, *_ = _lit(_grey(_blurred(there, tried))[known], light[known])
+        if error > least:
+            break
+        blur, least = tried, error
+    blurred = _blurred(there, blur)
+    # Each colour is cut off by itself where it becomes too bright; compression takes colours, and hardly light.
+    lights = _lit(_grey(blurred)[known], light[known]), _lit(blurred[:, known].ravel(), copy[:, known].ravel())
+    tries = []
+    for _, contrast, level in lights:
+        if CONTRAST[0] <= contrast <= CONTRAST[1]:
+            pixels = _coloured(blurred, copy, known, contrast, level)
+            error = float(np.square(np.minimum(np.abs(_grey(pixels) - light)[known], 30)).mean())
+            tries.append((error, contrast, pixels))
+    if not tries:
+        return None
+    _, contrast, pixels = min(tries, key=lambda tried: tried[0])
+    sharp = [_details(one)[known] for one in (light, contrast * _grey(there))]
+    sharpness = float((sharp[0] * sharp[1]).sum() / (np.square(sharp[1]).sum() + 1e-3))
+    return Fitted(pixels, known, sharpness)
+
+
+def _coloured(
+    kept: NDArray[np.float32], copy: NDArray[np.float32], known: NDArray[np.bool_], contrast: float, level: float
+) -> NDArray[np.float32]:
+    """A picture in the light of its copy, and with as much colour."""
+    grey, saturation = _grey(kept), 0.0
+    colours = contrast * (kept - grey)
+    if np.ptp(copy, axis=0).max() > GREYISH:
+        # What is black or white may have been darker or brighter.
+        clear = known & (copy > 5).all(axis=0) & (copy < 250).all(axis=0)
+        ridge = 25.0 * max(clear.sum(), 1)
+        agreement = (colours[:, clear] * (copy - _grey(copy))[:, clear]).sum() + ridge
+        saturation = float(np.clip(agreement / (np.square(colours[:, clear]).sum() + ridge), *SATURATION))
+    return np.clip(contrast * grey + level + saturation * colours, 0, 255).astype(np.float32)
+
+
+def _unexplained(fitted: Fitted, copy: NDArray[np.float32]) -> str | None:
+    """Say what is left over in the worst block."""
+    known = fitted.known
+    light, expected = _grey(copy), _grey(fitted.pixels)
+    rest = gaussian_filter((light - expected) * known, FINE)
+    slopes = [_slopes(gaussian_filter(grey, FINE)) for grey in (light, expected)]
+    steepest = np.maximum(*(np.square(slope).sum(axis=0) for slope in slopes))
+    if _too_much(np.square(rest), steepest, known, LIGHT_LIMITS):
+        return "other details"
+    slope = np.asarray((slopes[0] + slopes[1]) / 2 * known, dtype=np.float32)
+    if _moved(rest, slope)[known].max(initial=0) > SHIFT:
+        return "parts have moved"
+    chroma = [
+        gaussian_filter(pixels - grey, (0, COLOURS, COLOURS))
+        for pixels, grey in ((copy, light), (fitted.pixels, expected))
+    ]
+    other = gaussian_filter((copy - light - fitted.pixels + expected) * known, (0, COLOURS, COLOURS))
+    steepest = np.maximum(*(np.square(np.gradient(colour, axis=(1, 2))).sum(axis=(0, 1)) for colour in chroma))
+    return "other colours" if _too_much(np.square(other).sum(axis=0), steepest, known, COLOUR_LIMITS) else None
+
+
+def _too_much(
+    power: NDArray[np.float32],
+    slopes: NDArray[np.float32],
+    known: NDArray[np.bool_],
+    limits: tuple[float, float, float],
+) -> bool:
+    """Whether more is left over of any block than compression, which acts on all of them, leaves."""
+    root = [np.sqrt(np.maximum(gaussian_filter(some, BLOCK), 0)) for some in (power, slopes)]
+    blocks = (root[0] / (LEVEL + OF_SLOPE * root[1]))[known]
+    base, times, most = limits
+    return bool(blocks.max(initial=0) > min(most, base + times * float(np.median(blocks))))
+
+
+def _moved(rest: NDArray[np.float32], slope: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Pixels by which a shift of the part around a pixel would best explain what is left over."""
+    down, across = slope
+    xx, xy, yy = (gaussian_filter(product, AROUND) for product in (across * across, across * down, down * down))
+    x, y = (gaussian_filter(rest * along, AROUND) for along in (across, down))
+    xx, yy = xx + STEADY, yy + STEADY
+    distance: NDArray[np.float32] = np.hypot(yy * x - xy * y, xx * y - xy * x) / (xx * yy - xy * xy)
+    return distance
+
+
+def _grey(pixels: NDArray[np.float32]) -> NDArray[np.float32]:
+    return np.asarray(np.einsum("chw,c->hw", pixels, GREY), dtype=np.float32)
+
+
+def _blurred(pixels: NDArray[np.float32], blur: float) -> NDArray[np.float32]:
+    return np.asarray(gaussian_filter(pixels, (0, blur, blur)), dtype=np.float32) if blur else pixels
+
+
+def _slopes(grey: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Slopes down and across, (2, height, width)."""
+    return np.array(np.gradient(grey), dtype=np.float32)
+
+
+def _details(grey: NDArray[np.float32]) -> NDArray[np.float32]:
+    return np.asarray(grey - gaussian_filter(grey, 1.5))
+
+
+def _lit(one: NDArray[np.float32], other: NDArray[np.float32]) -> tuple[float, float, float]:
+    """Contrast and level of light that make of some values others, cut off at black and white, after their error."""
+    few = slice(None, None, max(1, len(one) // MOST_VALUES))
+    values: NDArray[np.float64] = np.stack([one[few], other[few]]).astype(np.float64)
+    before, after = values
+
+    def error(contrast: float, level: float) -> float:
+        rest = np.abs(np.clip(contrast * before + level, 0, 255) - after)
+        return float(np.square(np.minimum(rest, 30)).mean())
+
+    best = min((error(contrast, 0.0), contrast, 0.0) for contrast in STARTS)
+    for start in (best[1:], _line(before, after)):
+        contrast, level = start
+        for _ in range(LIGHT_STEPS):
+            expected = contrast * before + level
+            away = np.abs(expected - after)
+            inside = (expected > 5) & (expected < 250)
+            chosen = inside & (away <= 3 * max(float(np.median(away[inside])) if inside.any() else 0.0, 1.0))
+            if chosen.sum() < 16 or before[chosen].std() < 1:
+                break
+            contrast, level = _line(before[chosen], after[chosen])
+            best = min(best, (error(contrast, level), contrast, level))
+    return best
+
+
+def _line(one: NDArray[np.float64], other: NDArray[np.float64]) -> tuple[float, float]:
+    """Slope and level of the least squares; those of equal values where these are all alike."""
+    if one.std() < 1e-3:
+        return 1.0, 0.0
+    slope, level = np.polyfit(one, other, 1)
+    return float(slope), float(level)

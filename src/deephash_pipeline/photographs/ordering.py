@@ -1,0 +1,74 @@
+"""By what the features in an index tell most about the likeness of two pictures."""
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.hamming import ByCosine, HammingIndex
+from deephash_pipeline.hashers import BaseHasher
+from deephash_pipeline.hashers.base import EncodedPixels
+from deephash_pipeline.photographs.stored import is_shipped
+
+OfFeatures: TypeAlias = Callable[[NDArray[np.float32]], NDArray[Any]]
+
+MOST_OF_A_MEAN = 4096
+"""Items whose features tell where the middle of all is."""
+ABOVE_ALL = 64.0
+"""With its square, one bit of 4,096 weighs as much as all of the outputs can."""
+
+
+def best_order(hasher: BaseHasher, index: HammingIndex) -> OfFeatures:
+    """What pictures are compared by: a function of features (n, width), whose cosines are the order.
+
+    A hash function that has learned which pictures belong together, from labels or from their neighbours, has more to
+    say than the features: its real-valued outputs, and their signs. Outputs of kernels and trees are no distances from
+    hyperplanes, and decide between equal codes alone. For other hash functions it is the features, from their middle
+    in the index: the part that all pictures share tells nothing.
+
+    Args:
+        hasher: hasher of the index, one that gives features.
+        index: index that keeps features; it has an item.
+    """
+    # A service by ONNX Runtime has no PyTorch, and no features.
+    from deephash_pipeline.deephash import ImageHasher  # noqa: PLC0415
+    from deephash_pipeline.hashing import HashFunction, LinearEncoder  # noqa: PLC0415
+    from deephash_pipeline.hashing.srh import SRH  # noqa: PLC0415
+
+    assert isinstance(hasher, ImageHasher)
+    encoder = hasher.encoder
+    knows_features_alone = isinstance(encoder, HashFunction) and not (encoder.supervised or isinstance(encoder, SRH))
+    if not is_shipped(hasher) and not knows_features_alone:
+        weight = 1.0 if isinstance(encoder, LinearEncoder) else ABOVE_ALL
+        return lambda features: with_signs(encoder.outputs(features), weight)
+    centre = index.mean_features(MOST_OF_A_MEAN)
+    return lambda features: features - centre
+
+
+def in_best_order(hasher: BaseHasher, index: HammingIndex, queries: EncodedPixels) -> ByCosine | None:
+    """The re-ranking of queries by their features; None where there is no query or no item.
+
+    Raises:
+        InputError: queries have no features.
+    """
+    features = queries.features
+    if features is None and len(queries.codes):
+        raise InputError("the ONNX model of a hasher gives no features: search by PyTorch, or without --rescore")
+    if features is None or not len(index):
+        return None
+    function = best_order(hasher, index)
+    return ByCosine(function(features), function)
+
+
+def with_signs(outputs: NDArray[np.float64], weight: float) -> NDArray[np.float64]:
+    """Outputs (n, K) of length 1 and their signs, of length `weight`, (n, 2 K).
+
+    Example:
+        >>> with_signs(np.array([[3.0, -4.0]]), 1.0).round(2)
+        array([[ 0.6 , -0.8 ,  0.71, -0.71]])
+    """
+    lengths = np.linalg.norm(outputs, axis=1, keepdims=True)
+    signs = np.where(outputs >= 0, weight, -weight) / np.sqrt(outputs.shape[1])
+    return np.hstack([outputs / np.where(lengths > 0, lengths, 1), signs])

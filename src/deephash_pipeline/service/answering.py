@@ -1,0 +1,148 @@
+"""Questions to an index -> answers as `schemas` has them."""
+
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.hamming import Answers, Item, ItemId
+from deephash_pipeline.hamming.coded import CodedItems
+from deephash_pipeline.hamming.engines import EngineError
+from deephash_pipeline.hamming.engines.rows import bits_of, code_of_bits
+from deephash_pipeline.hamming.replacing import PICTURES
+from deephash_pipeline.photographs import ImageIndex
+from deephash_pipeline.photographs.distinct import distinct
+from deephash_pipeline.service import schemas
+from deephash_pipeline.service.settings import ServiceSettings
+
+ATTEMPTS = 10
+
+
+def answer(
+    name: str, images: CodedItems, question: schemas.Question, asked: NDArray[Any] | None, item_id: ItemId | None = None
+) -> schemas.Results:
+    """Search an index, by a code, by a vector where it has vectors, or by an item of it.
+
+    Raises:
+        InputError: there is no such item, or no item has a label.
+    """
+    began = time.perf_counter()
+    where = dict(getattr(question, "where", None) or {})
+    if question.label:
+        if "label" in map(str.lower, where):
+            raise InputError("label: give it, or a condition on `label` in where, not both")
+        where |= images.labelled(question.label)
+    for field, is_given in (("distinct", question.distinct), ("radius", question.radius is not None)):
+        if images.width and is_given:
+            raise InputError(f"{field}: it is for pictures, {name} has vectors")
+    ask: Callable[[int], Answers]
+    for attempt in range(ATTEMPTS):
+        try:
+            if item_id is not None:
+                query, ask = images.index.get(item_id).code, partial(images.search_by_id, item_id, where=where or None)
+            else:
+                assert asked is not None
+                if images.width:
+                    query, ask = images.encode(asked)[0], partial(images.search, asked, where=where or None)
+                else:
+                    query, ask = asked, partial(images.index.search, asked[np.newaxis], where=where or None)
+            # One more tells whether there is more.
+            wanted = question.k + 1
+            found = _within(distinct(images.index, ask, wanted) if question.distinct else ask(wanted), question.radius)
+            nearest = found[: question.k]
+            items = images.index.items([answered for answered, _, _ in nearest])
+            break
+        except EngineError:
+            raise
+        except InputError:
+            # An answer may have been removed since; the next search does not find it.
+            if attempt == ATTEMPTS - 1 or (item_id is not None and item_id not in images.index):
+                raise
+    return schemas.Results(
+        index=name,
+        code_length=images.index.code_length,
+        query=schemas.Query(
+            id=None if item_id is None else str(item_id), code=bits_of(query, images.index.code_length)
+        ),
+        results=[
+            schemas.Result(distance=distance, cosine=cosine, **_fields(name, images, item))
+            for (_, distance, cosine), item in zip(nearest, items, strict=True)
+        ],
+        more=len(found) > question.k,
+        approximate=images.index.approximate,
+        milliseconds=round((time.perf_counter() - began) * 1000, 3),
+    )
+
+
+def _within(found: Answers, radius: int | None) -> Sequence[tuple[ItemId, int, float | None]]:
+    # Answers are ordered by distance: the k nearest within the radius are the first of the k nearest.
+    cosines = [None] * found.ids.size if found.scores is None else (1 - found.scores[0]).tolist()
+    answers = zip(*found.ids.tolist(), *found.distances.tolist(), cosines, strict=True)
+    return [(name, distance, cosine) for name, distance, cosine in answers if radius is None or distance <= radius]
+
+
+def answer_codes(images: CodedItems, question: schemas.CodesQuestion) -> schemas.CodesAnswers:
+    """Search an index by codes.
+
+    Raises:
+        InputError: a code has another length, or no item has a label.
+    """
+    for bits in question.codes:
+        if len(bits) != images.index.code_length:
+            raise InputError(f"codes: one has {len(bits)} bits, this index has {images.index.code_length}")
+    codes = np.stack([np.frombuffer(code_of_bits(bits), dtype=np.uint8) for bits in question.codes])
+    found = images.index.search(codes, question.k, images.labelled(question.label) if question.label else None)
+    ids = [list(map(str, of_code)) for of_code in found.ids.tolist()]
+    return schemas.CodesAnswers(ids=ids, distances=found.distances.tolist())
+
+
+def described(name: str, images: CodedItems, item: Item) -> schemas.Item:
+    """An item of an index."""
+    return schemas.Item(**_fields(name, images, item))
+
+
+def _fields(name: str, images: CodedItems, item: Item) -> dict[str, Any]:
+    about = item.metadata
+    told = {column: value for column, value in about.items() if not isinstance(value, bytes)}
+    label, path = about.get("label"), None if images.width else about.get("path")
+    return {
+        "id": str(item.id),
+        "label": None if label is None else str(label),
+        "code": bits_of(item.code, images.index.code_length),
+        # Where a file lies on the machine of the service is nobody's business.
+        "path": path if path is not None and path.startswith(f"{PICTURES}/") else None,
+        "thumbnail": None if images.width else thumbnail_address(name, str(item.id)),
+        "metadata": told if images.width else None,
+    }
+
+
+def thumbnail_address(name: str, item_id: str, size: int | None = None) -> str:
+    """Where a small picture of an item is.
+
+    Example:
+        >>> thumbnail_address("photos.index", "cat/1.png", 96)
+        '/v1/items/cat%2F1.png/thumbnail?index=photos.index&size=96'
+    """
+    where = {"index": name} if size is None else {"index": name, "size": size}
+    return f"/v1/items/{quote(item_id, safe='')}/thumbnail?{urlencode(where)}"
+
+
+def index_info(name: str, images: CodedItems, settings: ServiceSettings) -> schemas.IndexInfo:
+    """What a page must know of an index."""
+    return schemas.IndexInfo(
+        name=name,
+        images=len(images),
+        code_length=images.index.code_length,
+        hasher=images.maker,
+        image_shape=images.hasher.description.image_shape if isinstance(images, ImageIndex) else None,
+        width=images.width,
+        labels=images.labels(),
+        writable=settings.token is not None,
+        urls=settings.allow_urls,
+        approximate=images.index.approximate,
+    )

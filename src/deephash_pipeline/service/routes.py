@@ -1,0 +1,265 @@
+"""The routes of the service: searches, items, pages, and how it is."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+from fastapi import Depends, FastAPI, HTTPException, Query, Request, Response, Security
+from fastapi.responses import HTMLResponse
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from numpy.typing import NDArray
+from PIL import Image
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from pydantic import BaseModel, Field
+
+from deephash_pipeline.hamming import ItemId
+from deephash_pipeline.hamming.coded import CodedItems
+from deephash_pipeline.hashers.base import EncodedPixels
+from deephash_pipeline.photographs import ImageIndex
+from deephash_pipeline.photographs.duplicates.levels import Level
+from deephash_pipeline.service import schemas
+from deephash_pipeline.service.answering import answer, answer_codes, described, index_info
+from deephash_pipeline.service.pictures import Thumbnails
+from deephash_pipeline.service.requests import read_fields, require_same_site, require_token
+from deephash_pipeline.service.service import Service
+
+if TYPE_CHECKING:
+    from deephash_pipeline.embeddings import VectorIndex
+
+PAGE = Path(__file__).with_name("page.html")
+PAGE_POLICY = (
+    "default-src 'none'; img-src 'self' blob: data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+BEARER = HTTPBearer(scheme_name="token", auto_error=False)
+PROBLEMS: dict[int | str, dict[str, Any]] = {
+    code: {"model": schemas.Problem} for code in (400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 503, 507)
+}
+
+
+def _body(model: type[BaseModel]) -> dict[str, Any]:
+    """What OpenAPI says of a body that is JSON or a form."""
+    schema = model.model_json_schema()
+    properties = {**schema["properties"], "image": {"type": "string", "format": "binary"}}
+    form = {"type": "object", "required": ["image"], "properties": properties}
+    content = {"application/json": {"schema": schema}, "multipart/form-data": {"schema": form}}
+    return {"requestBody": {"required": True, "content": content}}
+
+
+def add_search(app: FastAPI, service: Service) -> None:
+    """Add the routes of searches."""
+
+    @app.post("/v1/search", responses=PROBLEMS, openapi_extra=_body(schemas.ImageQuestion))
+    async def search_by_image(request: Request) -> schemas.Results:
+        """Find the pictures most like one that is sent."""
+        with service.admitted():
+            content, question = await read_fields(request, schemas.ImageQuestion, service.settings, service.fetching)
+            service.check_count(question)
+            name, images = service.named(question)
+            asked: NDArray[Any]
+            if question.vector is None:
+                encoded, _ = await service.encoded(name, images, content)
+                asked = encoded.codes[0]
+            else:
+                asked = service.vector_of(name, images.width, question)
+            if question.where is not None and not images.width:
+                raise HTTPException(422, "where: it is for vectors; send a `label`")
+            return await service.searching.run(answer, name, images, question, asked)
+
+    @app.post("/v1/search/codes", responses=PROBLEMS)
+    async def search_by_codes(question: schemas.CodesQuestion) -> schemas.CodesAnswers:
+        """Find the items nearest to each of some codes, without what is known of them."""
+        with service.admitted("asked"):
+            service.check_count(question)
+            _, images = service.named(question)
+            return await service.searching.run(answer_codes, images, question)
+
+    @app.get("/v1/search/{item_id:path}", responses=PROBLEMS)
+    async def search_by_id(item_id: str, question: Annotated[schemas.Question, Query()]) -> schemas.Results:
+        """Find the pictures most like one of the index."""
+
+        def found() -> schemas.Results:
+            name, images, known = service.with_item(question, item_id)
+            return answer(name, images, question, None, known)
+
+        with service.admitted("asked"):
+            service.check_count(question)
+            return await service.searching.run(found)
+
+
+class Size(schemas.Where):
+    """How large a picture is asked for."""
+
+    size: int = Field(default=192, ge=16, le=1024, description="Pixels of the longer side, at most.")
+
+
+def add_items(app: FastAPI, service: Service) -> None:
+    """Add the routes of items: added, removed, looked at."""
+
+    def writer(sent: Annotated[HTTPAuthorizationCredentials | None, Security(BEARER)]) -> None:
+        require_token(sent, service.settings)
+
+    writing: dict[str, Any] = {"dependencies": [Depends(writer)], "responses": PROBLEMS}
+
+    @app.post("/v1/items", status_code=201, openapi_extra=_body(schemas.NewItem), **writing)
+    async def add_item(request: Request) -> schemas.Item:
+        """Add a picture or vector; when this is answered, it is stored for good and found by the next search."""
+        with service.admitted():
+            content, new = await read_fields(request, schemas.NewItem, service.settings, service.fetching)
+            name, images = service.named(new)
+            if new.vector is not None:
+                vector = service.vector_of(name, images.width, new)
+                return await service.writing.run(_add_vector, name, images, new, vector)
+            if new.metadata is not None:
+                raise HTTPException(422, "metadata: it is for vectors; send a `label`")
+            coded = await service.encoded(name, images, content, keep=True)
+            assert isinstance(images, ImageIndex)
+            return await service.writing.run(_add, service, name, images, new, coded)
+
+    @app.delete("/v1/items/{item_id:path}", **writing)
+    async def remove_item(item_id: str, where: Annotated[schemas.Where, Query()]) -> schemas.Removed:
+        """Remove a picture or vector from an index; files outside the index stay."""
+        with service.admitted():
+            await service.writing.run(_remove, service, where, item_id)
+            return schemas.Removed(id=item_id)
+
+    class Sample(schemas.Where):
+        count: int = Field(default=24, ge=1, le=1000, description="How many.")
+        seed: int = Field(default=0, ge=0, le=2**32, description="Equal seeds draw equal pictures.")
+
+    @app.get("/v1/items", responses=PROBLEMS)
+    def some_items(sample: Annotated[Sample, Query()]) -> list[schemas.Item]:
+        """Some pictures, drawn at random."""
+        name, images = service.named(sample)
+        ids = [item_id for item_id in images.index.sample(sample.count, sample.seed) if item_id in images.index]
+        return [described(name, images, item) for item in images.index.items(ids)]
+
+    @app.get("/v1/items/{item_id:path}/thumbnail", responses=PROBLEMS, response_class=Response)
+    async def item_thumbnail(item_id: str, where: Annotated[Size, Query()], request: Request) -> Response:
+        """A small picture of an item."""
+        return await service.showing.run(_shown, service, item_id, where, request.headers.get("If-None-Match", ""))
+
+    @app.get("/v1/items/{item_id:path}", responses=PROBLEMS)
+    def get_item(item_id: str, where: Annotated[schemas.Where, Query()]) -> schemas.Item:
+        """A picture of the index: label, path and code."""
+        name, images, known = service.with_item(where, item_id)
+        return described(name, images, images.index.get(known))
+
+
+def _shown(service: Service, item_id: str, where: Size, known_key: str) -> Response:
+    _, images, known = service.with_item(where, item_id)
+    path = images.path_of(images.index.get(known).metadata)
+    if path is None:
+        raise HTTPException(404, "this item has no picture, only its code")
+    key = Thumbnails.key(path, where.size)
+    # An id may get another picture: a browser asks whether its own is still the one, which takes no decoding.
+    headers = {"Cache-Control": "private, max-age=60", "ETag": f'"{key}"'}
+    if key in known_key:
+        return Response(status_code=304, headers=headers)
+    content, kind = service.thumbnails.of(path, where.size, key)
+    return Response(content, media_type=kind, headers=headers)
+
+
+def _id_of(name: str, items: CodedItems, new: schemas.NewItem) -> ItemId:
+    """The id of a new item; one that is there is only for items that replace it."""
+    item_id = items.new_id() if new.id is None else items.id_of(new.id)
+    if item_id in items.index and not new.replace:
+        raise HTTPException(409, f"id: `{str(item_id)[:200]}` is in {name}; send replace=true, or another id")
+    return item_id
+
+
+def _add_vector(name: str, items: CodedItems, new: schemas.NewItem, vector: NDArray[Any]) -> schemas.Item:
+    # A service of pictures has none of the packages of hash functions.
+    vectors = cast("VectorIndex", items)
+    item_id = _id_of(name, vectors, new)
+    metadata = {column: [value] for column, value in (new.metadata or {}).items()}
+    labels = None if new.label is None else [new.label]
+    vectors.add(vector, [item_id], metadata, labels=labels, replace=new.replace)
+    return described(name, vectors, vectors.index.get(item_id))
+
+
+def _add(
+    service: Service,
+    name: str,
+    images: ImageIndex,
+    new: schemas.NewItem,
+    coded: tuple[EncodedPixels, Image.Image | None],
+) -> schemas.Item:
+    encoded, picture = coded
+    assert picture is not None
+    path = images.keep_picture(picture)
+    try:
+        with service.changing:
+            item_id = _id_of(name, images, new)
+            before = images.index.get(item_id).metadata.get("path") if item_id in images.index else None
+            images.add_codes([item_id], encoded, [path], [new.label], new.replace)
+    except BaseException:
+        images.forget_picture(path)
+        raise
+    images.forget_picture(before)
+    return described(name, images, images.index.get(item_id))
+
+
+def _remove(service: Service, where: schemas.Where, text: str) -> None:
+    _, images, item_id = service.with_item(where, text)
+    with service.changing:
+        images.remove([item_id])
+
+
+class DuplicatesOf(schemas.Where):
+    """What the page of duplicates is asked."""
+
+    level: Level = Level.DEFAULT
+
+
+def add_state(app: FastAPI, service: Service) -> None:
+    """Add the pages for people, and what says how the service is."""
+
+    @app.head("/", include_in_schema=False)
+    @app.get("/", include_in_schema=False)
+    def page() -> HTMLResponse:
+        return HTMLResponse(PAGE.read_text("utf-8"), headers={"Content-Security-Policy": PAGE_POLICY})
+
+    def of_pictures(where: schemas.Where) -> tuple[str, ImageIndex]:
+        name, images = service.named(where)
+        if not isinstance(images, ImageIndex):
+            raise HTTPException(422, f"index: {name} has vectors; duplicates are of pictures")
+        return name, images
+
+    @app.get("/duplicates", include_in_schema=False)
+    async def duplicates(where: Annotated[DuplicatesOf, Query()]) -> Response:
+        needs_token = service.settings.token is not None
+        arguments = (*of_pictures(where), where.level, needs_token)
+        content = await service.showing.run(service.duplicates.page, *arguments)
+        return HTMLResponse(content, headers={"Content-Security-Policy": PAGE_POLICY})
+
+    @app.post("/duplicates", include_in_schema=False, status_code=202)
+    def look_for_duplicates(
+        request: Request,
+        where: Annotated[DuplicatesOf, Query()],
+        sent: Annotated[HTTPAuthorizationCredentials | None, Security(BEARER)],
+    ) -> schemas.Started:
+        require_same_site(request)
+        # It takes all cores for minutes; a service that nobody may write is for who can reach it.
+        if service.settings.token is not None:
+            require_token(sent, service.settings)
+        started = service.duplicates.start(*of_pictures(where), where.level)
+        service.metrics.duplicates.inc(started)
+        return schemas.Started(started=started)
+
+    @app.get("/v1/indexes", responses=PROBLEMS)
+    def list_indexes() -> list[schemas.IndexInfo]:
+        """The indexes that are served."""
+        return [index_info(name, images, service.settings) for name, images in service.indexes.items()]
+
+    @app.head("/healthz", include_in_schema=False)
+    @app.get("/healthz")
+    async def health() -> schemas.Health:
+        """Whether the service answers."""
+        images = await service.watching.run(lambda: sum(map(len, service.indexes.values())))
+        return schemas.Health(status="ok", images=images)
+
+    @app.get("/metrics", response_class=Response)
+    async def metrics() -> Response:
+        """Numbers in Prometheus's text format."""
+        content = await service.watching.run(generate_latest, service.metrics.registry)
+        return Response(content, media_type=CONTENT_TYPE_LATEST)

@@ -1,0 +1,209 @@
+"""The page of duplicates of a served index."""
+
+import re
+import threading
+import time
+
+import httpx
+import numpy as np
+import pytest
+from fastapi import FastAPI
+from fastapi.responses import HTMLResponse
+from PIL import ImageOps
+from starlette.testclient import TestClient
+
+from deephash_pipeline import ImageHasher
+from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.progress import count_steps
+from deephash_pipeline.deephash import FeatureExtractor
+from deephash_pipeline.embeddings import VectorIndex
+from deephash_pipeline.photographs import ImageIndex, list_images
+from deephash_pipeline.photographs.duplicates.finding import Duplicates
+from deephash_pipeline.photographs.duplicates.levels import Level
+from deephash_pipeline.service import ServiceSettings, create_app, duplicates
+from tests.cli.test_duplicates import build_keeping_features, computed, scene  # noqa: F401
+from tests.cli.test_photographs import extractor  # noqa: F401 - a small network in the place of that for photographs
+from tests.service.pictures import ADDRESS, TOKEN, WRITER
+from tests.services import dumped, in_a_browser, running
+
+
+@pytest.fixture
+def scenes(tmp_path, monkeypatch, extractor):  # noqa: F811
+    """An index of three scenes, of the first of which there is a mirror image."""
+    monkeypatch.setattr(FeatureExtractor, "pretrained", lambda **options: extractor)
+    folder = tmp_path / "photos"
+    folder.mkdir()
+    for seed in (1, 2, 3):
+        scene(seed, (320, 240)).save(folder / f"{seed} <b>.png")
+    ImageOps.mirror(scene(1, (320, 240))).resize((160, 120)).save(folder / "mirror.png")
+    images, _ = list_images([folder])
+    with ImageIndex.create(tmp_path / "photos.index", ImageHasher.pretrained("digits-48", device="cpu")) as index:
+        index.add_files([image._replace(id=image.path.name) for image in images])
+        yield index
+
+
+def started(client, **request):
+    return client.post("/duplicates", headers=WRITER, **request)
+
+
+def found(client):
+    """The page, once there are groups."""
+    assert started(client).status_code == 202
+    return waited_for(client)
+
+
+def waited_for(client):
+    for _ in range(600):
+        page = client.get("/duplicates")
+        assert page.status_code == 200, page.text
+        if 'http-equiv="refresh"' not in page.text:
+            return page.text
+        time.sleep(0.05)
+    raise AssertionError("it is still looking")
+
+
+@pytest.fixture
+def held(monkeypatch):
+    """Searches for copies that have made a third of their steps, and go on when told."""
+    going_on = threading.Event()
+
+    def held(files, *arguments, **named):
+        with count_steps("pictures", total=3) as advance:
+            advance("1 of 3")
+            going_on.wait(60)
+        return Duplicates([], [], len(files))
+
+    monkeypatch.setattr(duplicates, "find_duplicates", held)
+    yield going_on
+    going_on.set()
+
+
+def test_groups_are_shown_with_thumbnails_and_names_and_without_paths(scenes, serve):
+    client = serve({"a&b": scenes})
+    page = found(client)
+    assert "1 group of one picture among 4 files" in page
+    assert re.findall(r'data-path="([^"]+)"', page) == ["1 &lt;b&gt;.png", "mirror.png"]
+    [kept, removed] = re.findall(r'src="(v1/[^"]+)"', page)
+    assert client.get("/" + kept.replace("&amp;", "&")).headers["content-type"] == "image/jpeg"
+    assert "mirror.png" in removed
+    assert str(scenes.folder.parent) not in page
+
+
+def test_it_looks_only_when_asked(scenes, serve):
+    client = serve({"photos": scenes})
+    for _ in range(3):
+        page = client.get("/duplicates").text
+        assert "4 pictures have not been compared yet" in page
+        assert '<button class="strong">Look for copies</button>' in page
+    found(client)
+    scenes.remove(["mirror.png"])
+    assert "1 group " in client.get("/duplicates?index=photos").text
+    assert "0 groups" in found(client)
+    assert "deephash_duplicate_searches_total 2.0" in client.get("/metrics").text
+
+
+def test_one_search_at_a_time_tells_how_far_it_is(scenes, serve, held):
+    client = serve({"photos": scenes})
+    assert started(client).json() == {"started": True}
+    while "pictures: 1 of 3" not in (page := client.get("/duplicates").text):
+        assert 'http-equiv="refresh"' in page
+        time.sleep(0.05)
+    assert "<form" not in page
+    assert started(client).json() == {"started": False}
+    other = started(client, params={"level": "loose"})
+    assert (other.status_code, other.headers["retry-after"]) == (429, "10")
+    assert other.json() == {"error": "copies are being looked for in photos (default); ask again when that is done"}
+    began = time.monotonic()
+    assert client.get("/healthz").status_code == client.get("/metrics").status_code == 200
+    assert time.monotonic() - began < 1
+    held.set()
+    assert "0 groups" in waited_for(client)
+    assert started(client, params={"level": "loose"}).json() == {"started": True}
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 401),
+        ({"Authorization": "Bearer another-token-of-tests"}, 401),
+        (WRITER | {"Sec-Fetch-Site": "cross-site"}, 403),
+        (WRITER | {"Sec-Fetch-Site": "same-site"}, 403),
+        (WRITER | {"Origin": "http://example.com"}, 403),
+        (WRITER | {"Origin": "null"}, 403),
+        (WRITER | {"Origin": ADDRESS}, 202),
+        (WRITER | {"Origin": "https://proxy.example", "Sec-Fetch-Site": "same-origin"}, 202),
+    ],
+)
+def test_it_is_started_with_the_token_and_from_the_page_alone(scenes, serve, held, headers, status):
+    client = serve({"photos": scenes})
+    assert client.post("/duplicates", headers=headers).status_code == status
+    assert client.post("/duplicates?again=true", headers=WRITER).status_code == 422
+    counted = f"deephash_duplicate_searches_total {float(status == 202)}"
+    assert counted in client.get("/metrics").text
+
+
+def test_without_a_token_the_page_may_start_it_and_no_other(scenes, held):
+    client = TestClient(create_app({"photos": scenes}), base_url=ADDRESS)
+    assert client.post("/duplicates", headers={"Sec-Fetch-Site": "cross-site"}).status_code == 403
+    assert client.post("/duplicates", headers={"Sec-Fetch-Site": "same-origin"}).status_code == 202
+
+
+def test_features_that_the_index_keeps_are_not_computed_again(scenes, computed, serve, tmp_path, extractor):  # noqa: F811
+    build_keeping_features(tmp_path / "x.index", tmp_path / "photos", extractor)
+    with ImageIndex.open(tmp_path / "x.index", read_only=True, device="cpu") as images:
+        client = serve({"photos": images})
+        computed.clear()  # the service has warmed up
+        assert "1 group of one picture among 4 files" in found(client)
+    assert sum(computed) == 0
+
+
+def test_what_fails_is_said_and_tried_again(scenes, serve, monkeypatch, extractor):  # noqa: F811
+    def missing(**options):
+        raise InputError("install it")
+
+    client = serve({"photos": scenes})
+    with monkeypatch.context() as patched:
+        patched.setattr(FeatureExtractor, "pretrained", missing)
+        failed = found(client)
+    assert '<p role="alert">install it</p>' in failed
+    assert "1 group " in found(client)
+
+
+def test_vectors_have_no_duplicates(serve, tmp_path):
+    vectors = np.random.default_rng(0).standard_normal((300, 16), dtype=np.float32)
+    with VectorIndex.build(tmp_path / "vectors.index", vectors, code_length=16) as index:
+        refused = serve({"vectors": index}).get("/duplicates")
+    assert refused.status_code == 422
+    assert refused.json()["error"] == "index: vectors has vectors; duplicates are of pictures"
+
+
+@in_a_browser
+def test_the_page_counts_what_is_marked_and_leads_back_to_the_search(scenes, serve, tmp_path):
+    with running(create_app({"photos": scenes})) as service:
+        with httpx.Client(base_url=service) as client:
+            found(client)
+        page = dumped(f"{service}/duplicates", tmp_path / "profile")
+        search = dumped(f"{service}/", tmp_path / "profile")
+    assert re.search(r'id="count"[^>]*>1 marked to remove, [\d.]+ (bytes|kB)<', page)
+    assert 'href="./#index=photos"' in page
+    assert 'href="duplicates?index=photos"' in search
+
+
+@in_a_browser
+def test_a_click_with_the_token_starts_it_below_a_path_too(scenes, tmp_path):
+    inner, outer = create_app({"photos": scenes}, ServiceSettings(token=TOKEN)), FastAPI()
+
+    @inner.get("/clicked")
+    def clicked():
+        page = inner.state.service.duplicates.page("photos", scenes, Level.DEFAULT, True)
+        # Once: the page shows itself anew.
+        script = f"""if (document.getElementById("look") && !sessionStorage.getItem("token")) {{
+            token.value = "{TOKEN}"; form.requestSubmit(); }}"""
+        return HTMLResponse(page.replace("</body>", f"<script>{script}</script></body>"))
+
+    outer.mount("/below", inner)
+    with running(outer) as service:
+        page = dumped(f"{service}/below/clicked", tmp_path / "profile")
+        with httpx.Client(base_url=f"{service}/below") as client:
+            assert "1 group " in waited_for(client)
+    assert "4 pictures are compared" in page or "1 group " in page

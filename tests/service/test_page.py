@@ -1,0 +1,197 @@
+"""The page, in a browser without network but for the service."""
+
+import re
+from html.parser import HTMLParser
+
+import pytest
+from fastapi import FastAPI
+from fastapi.responses import HTMLResponse
+
+from deephash_pipeline.service import ServiceSettings, create_app
+from deephash_pipeline.service.routes import PAGE
+from tests.service.pictures import TOKEN, in_base64, picture
+from tests.services import dumped, in_a_browser, running
+
+SEVEN = in_base64(picture(70, size=40))
+
+
+class Tiles(HTMLParser):
+    """What the page shows: attributes of each tile, and of every element by its id."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.tiles, self.ids, self.differing, self.text = [], {}, [], {}
+        self._inside = None
+        self.feed(page)
+
+    def handle_starttag(self, tag, attributes):
+        values = dict(attributes)
+        if "data-id" in values:
+            self.tiles.append(values)
+        elif self.tiles and values.get("class") == "bits" and len(self.differing) < len(self.tiles):
+            self.differing.append(values["aria-label"])
+        if "id" in values:
+            self.ids[values["id"]] = values
+            self._inside = values["id"]
+            self.text[self._inside] = ""
+
+    def handle_data(self, text):
+        if self._inside is not None:
+            self.text[self._inside] += text
+
+
+@pytest.fixture
+def browse(build, tmp_path):
+    """Open the page of a service of two indexes in Chromium, run a script in it and return its elements."""
+    first, second = build("first.index"), build("second.index")
+    app = create_app({"first.index": first, "second.index": second}, ServiceSettings(token=TOKEN, allow_urls=True))
+    script = ""
+
+    @app.get("/scripted")
+    def scripted():
+        return HTMLResponse(PAGE.read_text().replace("</body>", f"<script>{script}</script></body>"))
+
+    @app.get("/phone")
+    def phone():
+        # Chromium's window is at least 500 pixels wide, a frame in it may be narrower.
+        return HTMLResponse("""<iframe src="/scripted" style="width: 390px; height: 900px" onload="setTimeout(() => {
+            const inside = this.contentDocument.documentElement.outerHTML; this.remove();
+            document.body.appendChild(document.createElement('template')).innerHTML = inside; }, 5000)"></iframe>""")
+
+    with running(app) as service:
+
+        def browse(address, during=""):
+            nonlocal script
+            script = during
+            dump = dumped(f"{service}{address}", tmp_path / "profile")
+            return Tiles(re.sub(r"<script.*?</script>", "", dump, flags=re.DOTALL))
+
+        yield browse
+    first.close()
+    second.close()
+
+
+def test_the_page_names_no_other_address():
+    page = PAGE.read_text()
+    assert set(re.findall(r"https?://[^\s\"']+", page)) == {"http://www.w3.org/2000/svg"}
+    assert "@import" not in page
+    assert "url(" not in page
+
+
+def test_the_page_may_load_nothing_from_elsewhere(client):
+    response = client.get("/")
+    assert response.headers["content-type"].startswith("text/html")
+    assert "default-src 'none'" in response.headers["content-security-policy"]
+    assert not re.search(r"https?:", response.headers["content-security-policy"])
+
+
+@in_a_browser
+def test_a_link_to_an_item_shows_what_is_most_like_it(browse):
+    shown = browse("/#index=second.index&id=photos%2F3%2F0003.png")
+    assert len(shown.tiles) == 24
+    distances = [int(tile["data-distance"]) for tile in shown.tiles]
+    assert distances == sorted(distances)
+    assert shown.differing == [f"{distance} of 48 bits differ" for distance in distances]
+    assert shown.tiles[0]["data-id"].startswith("photos/3/")
+    assert shown.text["said"].startswith("24 of 60 pictures")
+
+
+@in_a_browser
+def test_it_works_below_a_path_of_a_proxy(index, tmp_path):
+    outer = FastAPI()
+    outer.mount("/below/it", create_app({"photos.index": index}))
+    with running(outer) as service:
+        dump = dumped(f"{service}/below/it/#index=photos.index&id=photos%2F3%2F0003.png", tmp_path / "profile")
+    shown = Tiles(re.sub(r"<script.*?</script>", "", dump, flags=re.DOTALL))
+    assert len(shown.tiles) == 24
+    assert shown.text["said"].startswith("24 of 60 pictures")
+    assert shown.ids["duplicates"]["href"] == "duplicates?index=photos.index"
+    # A picture that cannot be loaded is taken out of its tile.
+    assert len(re.findall(r'<img [^>]*src="v1/items/[^"]+"', dump)) == 25
+
+
+@in_a_browser
+def test_a_picture_is_searched_by_added_and_found(browse):
+    shown = browse(
+        "/scripted",
+        f"""started.then(async () => {{
+            const image = await (await fetch("data:image/png;base64,{SEVEN}")).blob();
+            $("k").value = 3;
+            await take(image);
+            $("add").click();
+            $("new-label").value = "mine";
+            $("new-id").value = "added one";
+            $("token").value = "{TOKEN}";
+            $("send").click();
+        }});""",
+    )
+    assert "added one" in {tile["data-id"] for tile in shown.tiles}
+    assert [tile["data-distance"] for tile in shown.tiles if tile["data-id"] == "added one"] == ["0"]
+    assert shown.text["said"].startswith("Added as added one. 3 of 61 pictures")
+    assert not shown.text["adding-said"].strip()
+
+
+TYPED = """$("url").value = "http://127.0.0.1/photo.png"; $("url").dispatchEvent(new Event("change"));"""
+DROPPED = """dataTransfer.setData("text/html", '<a href="ftp://a/"><img src="http://127.0.0.1/photo.png"></a>');
+    document.body.dispatchEvent(new DragEvent("drop", {dataTransfer, bubbles: true}));"""
+PASTED = """dataTransfer.setData("text/plain", "http://127.0.0.1/photo.png");
+    document.body.dispatchEvent(new ClipboardEvent("paste", {clipboardData: dataTransfer, bubbles: true}));"""
+
+
+# It is asked for, and refused, because the address is no public one.
+@in_a_browser
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [(TYPED, "public"), (DROPPED, "public"), (PASTED, "public"), (f"current.urls = false; {PASTED}", "--allow-urls")],
+)
+def test_a_picture_may_be_named_by_its_url_where_that_is_allowed(browse, given, said):
+    shown = browse("/scripted", f"started.then(() => {{ const dataTransfer = new DataTransfer(); {given} }});")
+    assert "hidden" not in shown.ids["url-row"]
+    assert shown.ids["said"]["class"] == "bad"
+    assert said in shown.text["said"]
+
+
+@in_a_browser
+def test_copies_are_hidden_where_that_is_marked(browse):
+    shown = browse(
+        "/scripted#index=first.index&id=photos%2F3%2F0003.png",
+        """started.then(() => {
+            $("distinct").click();
+            const names = () => performance.getEntries().map(entry => entry.name);
+            setTimeout(() => { $("known-labels").dataset.asked = names(); }, 3000);
+        });""",
+    )
+    [asked] = [one for one in shown.ids["known-labels"]["data-asked"].split(",") if "distinct=true" in one]
+    assert "/v1/search/photos%2F3%2F0003.png?" in asked
+    assert len(shown.tiles) == 24
+
+
+@in_a_browser
+def test_keys_move_and_a_click_searches_by_a_result(browse):
+    shown = browse(
+        "/scripted#index=first.index",
+        """started.then(async () => {
+            for (const key of ["ArrowRight", "ArrowRight", "ArrowRight", "ArrowLeft"])
+                document.activeElement.dispatchEvent(new KeyboardEvent("keydown", {key, bubbles: true}));
+            const tiles = [...document.querySelectorAll("#grid button")];
+            document.body.dataset.focused = tiles.indexOf(document.activeElement);
+            document.body.id = "focus";
+            document.activeElement.click();
+        });""",
+    )
+    assert shown.ids["focus"]["data-focused"] == "1"
+    assert "hidden" not in shown.ids["query"]
+    assert all("data-distance" in tile for tile in shown.tiles)
+
+
+@in_a_browser
+def test_a_phone_shows_three_pictures_side_by_side_and_nothing_beyond_its_edge(browse):
+    shown = browse(
+        "/phone",
+        """started.then(() => {
+            const root = document.documentElement, beyond = root.scrollWidth - root.clientWidth;
+            const columns = getComputedStyle($("grid")).gridTemplateColumns.split(" ").length;
+            document.querySelector("main").id = `beyond-${beyond}-columns-${columns}`;
+        });""",
+    )
+    assert [name for name in shown.ids if name.startswith("beyond")] == ["beyond-0-columns-3"]
