@@ -9,7 +9,16 @@ from omegaconf import OmegaConf
 
 from benchmarks.documents import replaced_between_markers
 from benchmarks.studies import fair_comparison, verdicts
-from benchmarks.studies.verdicts import by_own_variances, by_pooled_variance, by_queries, family_wise_error, power
+from benchmarks.studies.verdicts import (
+    by_own_variances,
+    by_pooled_variance,
+    by_queries,
+    by_stepping_down,
+    error_among_unequal,
+    family_wise_error,
+    found_worse,
+    power,
+)
 from deephash_pipeline.tuning.significance import compare_with_best
 from deephash_pipeline.tuning.study import best_trials, tuned_parameters
 from tests.conftest import ROOT
@@ -23,10 +32,23 @@ def test_of_equal_methods_with_published_deviations_any_is_called_worse_as_often
     deviations = verdicts.published_deviations(*verdicts.CELLS[name][:3])
     (shown,) = [row for row in verdicts.VERDICTS.read()["tables"]["errors"] if row["variances"] == name]
     assert shown["methods"] == len(deviations)
-    found = family_wise_error(by_own_variances, deviations, 3, DRAWS)
+    found = family_wise_error(by_stepping_down, deviations, 3, DRAWS)
     assert found == pytest.approx(verdicts.LEVEL, abs=0.02)
     assert found == pytest.approx(float(shown["Tukey, own variances"]), abs=0.01)
-    assert family_wise_error(by_own_variances, deviations, 3, DRAWS, shared=0.5) <= verdicts.LEVEL
+    assert family_wise_error(by_stepping_down, deviations, 3, DRAWS, shared=0.5) <= verdicts.LEVEL
+    assert error_among_unequal(by_stepping_down, deviations, 3, DRAWS) <= verdicts.LEVEL + 0.02
+
+
+@pytest.mark.parametrize("name", verdicts.FOUND)
+def test_stepping_down_finds_more_of_what_is_worse_and_never_less(name):
+    means, deviations = verdicts.published(*verdicts.FOUND[name])
+    noise, spread = verdicts.drawn(deviations, 3, 500)
+    one_step, stepping = (calls(noise + means, spread, 3) for calls in (by_own_variances, by_stepping_down))
+    assert not (one_step & ~stepping).any()
+    (shown,) = [row for row in verdicts.VERDICTS.read()["tables"]["found"] if row["means and deviations"] == name]
+    found = found_worse(by_stepping_down, means, deviations, 3, DRAWS)
+    assert found == pytest.approx(float(shown["stepping down"]), abs=0.2)
+    assert float(shown["one step"]) < float(shown["stepping down"])
 
 
 @pytest.mark.parametrize(
@@ -49,13 +71,13 @@ def test_the_former_test_and_one_variance_for_all_err_more_often_where_seeds_dev
 
 @pytest.mark.parametrize(("seeds", "two", "six"), [(3, 0.12, 0.73), (5, 0.43, 1.0)])
 def test_power_for_two_and_six_deviations_is_that_of_the_page(seeds, two, six):
-    assert power(by_own_variances, 14, seeds, DRAWS, below=2) == pytest.approx(two, abs=0.03)
-    assert power(by_own_variances, 14, seeds, DRAWS, below=6) == pytest.approx(six, abs=0.03)
+    assert power(by_stepping_down, 14, seeds, DRAWS, below=2) == pytest.approx(two, abs=0.03)
+    assert power(by_stepping_down, 14, seeds, DRAWS, below=6) == pytest.approx(six, abs=0.03)
 
 
 def test_the_simulation_calls_worse_what_the_package_calls_worse():
     means, deviations = verdicts.drawn(np.array([1.0, 2.0, 0.5]), 3, 20, below=8)
-    calls = by_own_variances(means, deviations, 3)
+    calls = by_stepping_down(means, deviations, 3)
     found = [compare_with_best(*of_draw, [3] * 3) for of_draw in zip(means, deviations, strict=True)]
     assert calls.tolist() == [[method.verdict == "worse" for method in methods] for methods in found]
     assert 0 < calls.mean() < 1

@@ -14,15 +14,27 @@ def verdicts(found):
     return [method.verdict for method in found]
 
 
+def stepped_down(samples):
+    """The clearest difference to the best by scipy's test of all pairs; then without that method, and so on."""
+    left, p_values = list(range(len(samples))), np.ones(len(samples))
+    best, former = max(left, key=lambda method: samples[method].mean()), 0.0
+    while len(left) > 1:
+        at_best = left.index(best)
+        of_pairs = scipy.stats.tukey_hsd(*(samples[method] for method in left), equal_var=False).pvalue[at_best]
+        clearest = min((place for place in range(len(left)) if place != at_best), key=lambda place: of_pairs[place])
+        former = p_values[left[clearest]] = max(former, of_pairs[clearest])
+        del left[clearest]
+    return p_values
+
+
 @settings(max_examples=10, deadline=None)
 @given(st.integers(0, 2**31), st.lists(st.integers(2, 6), min_size=2, max_size=4))
-def test_p_values_are_those_that_scipy_has_of_all_pairs(seed, seeds):
+def test_p_values_are_those_that_scipy_has_of_the_pairs_that_remain(seed, seeds):
     generator = np.random.default_rng(seed)
-    samples = [generator.normal(0, generator.uniform(0.5, 2), size) for size in seeds]
+    samples = [generator.normal(generator.uniform(0, 4), generator.uniform(0.5, 2), size) for size in seeds]
     means = np.array([sample.mean() for sample in samples])
     found = compare_with_best(means, [sample.std(ddof=1) for sample in samples], seeds)
-    expected = scipy.stats.tukey_hsd(*samples, equal_var=False).pvalue[means.argmax()]
-    assert [method.p_value for method in found] == pytest.approx(expected, abs=1e-9)
+    assert [method.p_value for method in found] == pytest.approx(stepped_down(samples), abs=1e-7)
     for method, standing in enumerate(found):
         assert standing.difference == pytest.approx(means.max() - means[method])
         others = "worse" if standing.p_value < 0.05 else "tied"

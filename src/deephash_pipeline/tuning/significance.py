@@ -1,4 +1,4 @@
-"""Which methods are worse than the best, and which are tied with it: Tukey's studentised range over seeds.
+"""Which methods are worse than the best, and which are tied with it: Tukey's studentised range, stepping down.
 
 What varies is what a seed draws: weights, order, augmentation, centres, random directions. The queries are the same for
 all, so nothing is said of other queries. The best is chosen by the same means; that some method is worse than it then
@@ -7,6 +7,9 @@ two methods (Games and Howell 1976): with one pooled over all methods, as differ
 docs/results/fair-comparison have, of equal methods one is called worse in up to a third of the cases instead of 5 %
 (docs/evaluation.md). Seeds of methods that share a trunk rise and fall together; the difference of two means is then
 less uncertain than the test takes it for, which makes it conservative.
+
+A method that is shown to be worse leaves, and the range is then of those that remain: that they are equal is all that
+is left to be tested (Marcus, Peritz and Gabriel 1976, doi:10.1093/biomet/63.3.655).
 """
 
 from dataclasses import dataclass
@@ -42,7 +45,8 @@ class AgainstBest:
     Attributes:
         difference: difference of the best method's mean to this one's, 0 for the best itself, negative if one seed had
             more; NaN where there is no best.
-        p_value: p-value of no difference, adjusted for the number of methods; 1 for the best, NaN without a verdict.
+        p_value: p-value of no difference, adjusted for the number of methods that are not shown to be worse before; 1
+            for the best, NaN without a verdict.
         verdict: ``best``, ``tied`` or ``worse``; None of one seed, and where no two methods have several.
     """
 
@@ -86,13 +90,37 @@ def compare_with_best(
     best = several[mean[several].argmax()]
     p_value = np.full(len(mean), np.nan)
     studentised, freedom = against_best(mean[several], deviation[several], count[several])
-    p_value[several] = scipy.stats.studentized_range.sf(studentised, len(several), freedom)
+    p_value[several] = stepping_down(studentised, freedom)
     standing = []
     for method, p in enumerate(p_value.tolist()):
         verdict: Verdict | None = "best" if method == best else "worse" if p < level else "tied"
         verdict = None if np.isnan(p) else verdict
         standing.append(AgainstBest(float(mean[best] - mean[method]), p, verdict))
     return standing
+
+
+def stepping_down(studentised: Floats, freedom: Floats) -> Floats:
+    """Give the p-values of studentised differences: the clearest of m methods in a range of m, the next of m - 1.
+
+    Args:
+        studentised: float (methods,), of `against_best`.
+        freedom: float (methods,), degrees of freedom.
+
+    Returns:
+        P-values (methods,), none below that of a clearer difference.
+
+    Example:
+        >>> studentised, freedom = np.array([0.0, 9.0, 4.5]), np.array([4.0, 4.0, 4.0])
+        >>> stepping_down(studentised, freedom).round(3).tolist()
+        [1.0, 0.007, 0.033]
+    """
+    methods = len(studentised)
+    p_value = np.asarray(scipy.stats.studentized_range.sf(studentised, methods, freedom))
+    clearest_first = np.argsort(p_value, kind="stable")[:-1]
+    for left, method in enumerate(clearest_first):
+        own = scipy.stats.studentized_range.sf(studentised[method], methods - left, freedom[method])
+        p_value[method] = max(own, p_value[clearest_first[left - 1]] if left else 0.0)
+    return p_value
 
 
 def against_best(means: ArrayLike, standard_deviations: ArrayLike, seeds: ArrayLike) -> tuple[Floats, Floats]:
