@@ -3,16 +3,16 @@
 from functools import cache
 from pathlib import Path
 
-from deephash_pipeline.project.environments import ExtendingConfigLoader
+from deephash_pipeline.project.environments import LayeredConfigLoader, environments
 from deephash_pipeline.settings import CONFIG_LOADER_ARGS
 
 CONF = Path(__file__).resolve().parents[1] / "conf"
-ENVIRONMENTS = sorted({folder.name for folder in CONF.iterdir() if folder.is_dir()} - {"base", "local"})
+ENVIRONMENTS = environments(CONF)
 
 
 @cache
 def configured(environment, key, group=None):
     """Globals, catalog or parameters of an environment; of the parameters all, or, in no time, a group."""
     patterns = {"parameters": [f"parameters_{group}.yml", "parameters.yml"] if group else ["parameters*.yml"]}
-    loader = ExtendingConfigLoader(CONF, environment, config_patterns=patterns, **CONFIG_LOADER_ARGS)
+    loader = LayeredConfigLoader(CONF, environment, config_patterns=patterns, **CONFIG_LOADER_ARGS)
     return loader[key]

@@ -5,7 +5,7 @@ from functools import cached_property
 from typing import Any
 
 from deephash_pipeline.project.context import ProjectContext
-from deephash_pipeline.project.environments import ExtendingConfigLoader
+from deephash_pipeline.project.environments import LayeredConfigLoader
 
 
 class LateHooks:
@@ -28,7 +28,7 @@ class LateHooks:
 HOOKS = LateHooks()
 
 CONTEXT_CLASS = ProjectContext
-CONFIG_LOADER_CLASS = ExtendingConfigLoader
+CONFIG_LOADER_CLASS = LayeredConfigLoader
 CONFIG_LOADER_ARGS = {
     "base_env": "base",
     "default_run_env": "digits",

@@ -75,8 +75,8 @@ IN_A_RUN = [
     ("an unknown global", PARAMETERS, lambda _: b"experiment: {effort: '${globals:foo}'}", "foo"),
     ("a dataset of an unknown type", CATALOG, lambda _: b"raw_images: {type: foo.Bar}", "raw_images"),
     ("a source of an unknown kind", GLOBALS, replaced(b"kind: digits", b"kind: letters"), "letters"),
-    ("an empty benchmark", GLOBALS, replaced(b"benchmark: digits", b"benchmark: ''"), "benchmark"),
-    ("a benchmark outside", GLOBALS, replaced(b"benchmark: digits", b"benchmark: ../../../evil"), "benchmark"),
+    ("an empty benchmark", GLOBALS, lambda content: content + b"\nbenchmark: ''\n", "benchmark"),
+    ("a benchmark outside", GLOBALS, lambda content: content + b"\nbenchmark: ../../../evil\n", "benchmark"),
 ]
 
 

@@ -52,12 +52,16 @@ def test_stepping_down_finds_more_of_what_is_worse_and_never_less(name):
 
 
 @pytest.mark.parametrize(
-    ("trials", "environment"),
-    [("trials", "digits_held_out"), ("trials-mnist", "mnist_tuned"), ("trials-cifar10", "cifar10_tuned")],
+    ("trials", "file"),
+    [
+        ("trials", "digits_held_out/parameters_tuned.yml"),
+        ("trials-mnist", "recipes/tuned_on_mnist.yml"),
+        ("trials-cifar10", "recipes/tuned_on_cifar10.yml"),
+    ],
 )
-def test_the_configuration_has_all_that_the_winners_of_the_stored_trials_have(trials, environment):
+def test_the_configuration_has_all_that_the_winners_of_the_stored_trials_have(trials, file):
     won = tuned_parameters(best_trials(pd.read_csv(fair_comparison.FOLDER / f"{trials}.csv")))
-    configured = OmegaConf.load(ROOT / f"conf/{environment}/parameters_tuned.yml")
+    configured = OmegaConf.load(ROOT / "conf" / file)
     assert OmegaConf.merge(configured, won) == configured
 
 

@@ -14,6 +14,7 @@ import deephash_pipeline
 from deephash_pipeline.cli.main import cli
 from deephash_pipeline.cli.project import parsed_cell
 from deephash_pipeline.pipeline_registry import register_pipelines
+from deephash_pipeline.project.environments import environments
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted(
@@ -73,7 +74,7 @@ def test_pipelines_namespaces_and_environments_of_commands_are_there(words, pipe
     names = option(words, "--pipeline", "--pipelines") or ["__default__"]
     assert set(names) <= set(pipelines)
     if environment := option(words, "--env"):
-        assert (ROOT / "conf" / environment[0]).is_dir()
+        assert environment[0] in environments(ROOT / "conf")
     nodes = {node.namespace or "" for name in names for node in pipelines[name].nodes}
     stages = {namespace.partition(".")[0] for namespace in nodes}
     for namespace in option(words, "--namespaces"):
@@ -89,7 +90,7 @@ def test_targets_of_make_and_commands_of_the_package_are_there():
         if words[0] == "deephash-pipeline" and words[1][0] != "-":
             assert words[1] in cli.lazy_subcommands, page
         if words[:2] == ["deephash-pipeline", "hasher"] and len(words) > 2:
-            assert (ROOT / "conf" / words[2]).is_dir(), page
+            assert words[2] in environments(ROOT / "conf"), page
             parsed_cell(words[3])
 
 

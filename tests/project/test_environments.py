@@ -1,4 +1,4 @@
-"""Environments extend others, and say once what they share."""
+"""Environments share recipes, extend one other, and say once what they share."""
 
 import json
 from collections import defaultdict
@@ -8,7 +8,8 @@ import yaml
 
 from deephash_pipeline.cli.refusals import configuration_fault
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.project.environments import ExtendingConfigLoader, refuse_other_numbers
+from deephash_pipeline.project.environments import LayeredConfigLoader, environments, refuse_other_numbers
+from deephash_pipeline.project.origins import origins
 from deephash_pipeline.settings import CONFIG_LOADER_ARGS
 from tests.configuration import CONF, ENVIRONMENTS, configured
 
@@ -16,13 +17,14 @@ FILES = {
     "base/globals.yml": "seed: 42\nnetwork: lenet\n",
     "base/parameters.yml": "name: ${globals:benchmark}\nstage: {epochs: 1, rate: 1}\n",
     "base/catalog.yml": "table: {type: pandas.CSVDataset, filepath: 'data/${globals:benchmark}/table.csv'}\n",
-    "near/globals.yml": "extends: middle\nbenchmark: near\n",
-    "near/parameters_stage.yml": "stage: {rate: 3}\n",
-    "middle/globals.yml": "extends: far\nbenchmark: middle\nnetwork: resnet18\n",
-    "middle/parameters_stage.yml": "stage: {rate: 2, decay: 2}\n",
-    "far/globals.yml": "benchmark: far\nseed: 7\n",
-    "far/parameters_stage.yml": "stage: {epochs: 9, rate: 9, decay: 9, name: '${globals:benchmark}'}\n",
+    "far/globals.yml": "seed: 7\nrecipe: large\n",
+    "far/parameters_stage.yml": "stage: {rate: 9, name: '${globals:benchmark}'}\n",
     "far/catalog.yml": "images: {type: text.TextDataset, filepath: 'data/${globals:benchmark}.txt'}\n",
+    "recipes/large.yml": "globals: {seed: 6, network: resnet18}\nstage: {epochs: 8, rate: 8, decay: 8}\n",
+    "recipes/quick.yml": "stage: {decay: 3}\n",
+    "near/globals.yml": "extends: far\nrecipe: quick\n",
+    "near/parameters_stage.yml": "stage: {rate: 2}\n",
+    "variants/one.yml": "globals: {extends: far, recipe: quick}\nstage: {rate: 2}\n",
 }
 
 
@@ -36,15 +38,23 @@ def conf(tmp_path):
 
 
 def loader(conf, environment, **parameters):
-    return ExtendingConfigLoader(conf, environment, parameters, **CONFIG_LOADER_ARGS)
+    return LayeredConfigLoader(conf, environment, parameters, **CONFIG_LOADER_ARGS)
 
 
-def test_what_an_environment_extends_lies_between_the_base_and_its_own_files(conf):
-    loaded = loader(conf, "near")
-    assert loaded.extended == ("far", "middle")
-    assert loaded["globals"] == {"seed": 7, "network": "resnet18", "benchmark": "near"}
-    stage = {"epochs": 9, "rate": 3, "decay": 2, "name": "near"}
-    assert loaded["parameters"] == {"name": "near", "stage": stage}
+@pytest.mark.parametrize(("environment", "own"), [("near", "near"), ("one", "variants/one")])
+def test_a_recipe_lies_below_what_names_it_and_what_is_extended_below_both(conf, environment, own):
+    loaded = loader(conf, environment)
+    assert loaded.layers == ("base", "recipes/large", "far", "recipes/quick", own)
+    assert loaded["globals"] == {"seed": 7, "network": "resnet18", "benchmark": environment}
+    stage = {"epochs": 8, "rate": 2, "decay": 3, "name": environment}
+    assert loaded["parameters"] == {"name": environment, "stage": stage}
+    assert loaded["catalog"]["images"]["filepath"] == f"data/{environment}.txt"
+
+
+def test_environments_are_folders_and_files_of_the_folder_of_variants(conf):
+    (conf / "local").mkdir()
+    (conf / ".git").mkdir()
+    assert environments(conf) == ["far", "near", "one"]
 
 
 def test_entries_of_the_catalog_are_replaced_as_a_whole(conf):
@@ -54,59 +64,94 @@ def test_entries_of_the_catalog_are_replaced_as_a_whole(conf):
     assert catalog["table"]["filepath"] == "data/near/table.csv"
 
 
-def test_an_environment_takes_out_what_those_that_it_extends_say(conf):
-    (conf / "near/globals.yml").write_text("extends: middle\nbenchmark: near\nwithout: [stage.rate, stage.name]\n")
-    (conf / "near/parameters_stage.yml").write_text("stage: {decay: 3}\n")
-    loaded = loader(conf, "near")
-    assert loaded["parameters"]["stage"] == {"epochs": 9, "rate": 1, "decay": 3}
-    assert "without" not in loaded["globals"]
-    (conf / "last").mkdir()
-    (conf / "last/globals.yml").write_text("extends: near\nbenchmark: last\nwithout: [stage]\n")
-    assert loader(conf, "last")["parameters"]["stage"] == {"epochs": 1, "rate": 1}
-    (conf / "middle/globals.yml").write_text("extends: far\nbenchmark: middle\nwithout: [stage]\n")
-    assert loader(conf, "middle")["parameters"]["stage"] == {"epochs": 1, "rate": 2, "decay": 2}
-
-
 def test_parameters_of_a_command_win_over_all_environments(conf):
-    stage = {"epochs": 5, "rate": 4, "decay": 2, "name": "near"}
-    assert loader(conf, "near", stage={"rate": 4, "epochs": 5})["parameters"]["stage"] == stage
+    stage = {"epochs": 5, "rate": 4, "decay": 3, "name": "one"}
+    assert loader(conf, "one", stage={"rate": 4, "epochs": 5})["parameters"]["stage"] == stage
 
 
-def test_an_environment_that_extends_none_is_kedros(conf):
+def test_an_environment_that_extends_none_is_kedros_with_its_recipe(conf):
     loaded = loader(conf, "far")
-    assert loaded["parameters"]["stage"] == {"epochs": 9, "rate": 9, "decay": 9, "name": "far"}
-    assert loaded.extended == loader(conf, "base").extended == ()
+    assert loaded["parameters"]["stage"] == {"epochs": 8, "rate": 9, "decay": 8, "name": "far"}
+    assert loader(conf, "base").layers == ("base",)
 
 
-FAR, NEAR = "benchmark: far\n", FILES["near/globals.yml"]
-NOWHERE, NO_LIST = "and there is no such environment: ", "give a list of dotted names, such as "
+def test_what_a_block_does_not_say_is_that_of_the_default_of_its_group_wherever_it_is_said(conf):
+    (conf / "base/parameters_losses.yml").write_text(
+        "losses: {default: {rate: 1, net: {size: 1}}, a: {}, b: {rate: 5}}"
+    )
+    (conf / "far/parameters_losses.yml").write_text(
+        "losses: {default: {rate: 2, net: {depth: 2}}, c: {net: {size: 3}}}"
+    )
+    given = loader(conf, "near", losses={"default": {"net": {"depth": 9}}})
+    of_a = {"rate": 2, "net": {"size": 1, "depth": 9}}
+    of_c = {"rate": 2, "net": {"size": 3, "depth": 9}}
+    assert given["parameters"]["losses"] == {"a": of_a, "b": {**of_a, "rate": 5}, "c": of_c}
+    found = origins(given)
+    assert found["losses.b.rate"] == (5, "conf/base/parameters_losses.yml")
+    assert found["losses.a.rate"] == (2, "conf/far/parameters_losses.yml")
+    assert found["losses.c.net.depth"] == (9, "--params")
+
+
+def test_every_parameter_has_the_last_file_that_says_it(conf):
+    (conf / "base/parameters_all.yml").write_text("all: {seed: '${globals:seed}', given: '${globals:given}'}\n")
+    (conf / "base/globals.yml").write_text("seed: 42\nnetwork: lenet\ngiven: {a: 1, b: 2}\n")
+    (conf / "variants/one.yml").write_text("globals: {extends: far, given: {b: 3}}\n")
+    assert {name: file for name, (_, file) in origins(loader(conf, "one", stage={"decay": 4})).items()} == {
+        "name": "the name of the environment",
+        "stage.epochs": "conf/recipes/large.yml",
+        "stage.rate": "conf/far/parameters_stage.yml",
+        "stage.decay": "--params",
+        "stage.name": "the name of the environment",
+        "all.seed": "conf/far/globals.yml",
+        "all.given.a": "conf/base/globals.yml",
+        "all.given.b": "conf/variants/one.yml",
+    }
+
+
+NEAR, FAR = FILES["near/globals.yml"], FILES["far/globals.yml"]
+NOWHERE, NO_FILE = (
+    "and there is no such environment: name a folder",
+    "and there is no such file: name one of conf/recipes",
+)
 REFUSED = [
-    *(("far", f"{FAR}extends: {name}", f"`extends: .*`, {NOWHERE}") for name in ("''", "nowhere", "3", "[middle]")),
-    ("far", f"{FAR}extends: far", ".* makes a circle, near -> middle -> far -> far: take it out of one of them"),
-    ("far", f"{FAR}extends: near", ".* makes a circle, near -> middle -> far -> near: take it out of one of them"),
-    ("near", "extends: middle", "`extends: middle` would write into the folders of middle: add `benchmark: near`"),
-    *(("near", f"{NEAR}without: {names}", f"`without: .*`: {NO_LIST}") for names in ("stage", "3", "", "[3]")),
-    ("near", f"{NEAR}without: [stage.rate, stage.ratte]", "`without` names `stage.ratte`, which is not there: "),
-    ("far", f"{FAR}sede: 7", "nothing reads `sede`: do you mean `seed`"),
-    ("near", f"{NEAR}mine: {{epoch: 7}}", "nothing reads `mine.epoch`: do you mean `mine.epochs`"),
-    ("near", f"{NEAR}3: x", "`3` is no text to YAML: write the name in quotes"),
+    *(
+        ("near/globals", f"extends: {name}", f"`extends: .*`, {NOWHERE}")
+        for name in ("''", "nowhere", "3", "[far]", "one")
+    ),
+    (
+        "far/globals",
+        "extends: near",
+        "`extends: near`, which extends far: extend that, and put what is shared into a re",
+    ),
+    ("near/globals", "extends: near", "`extends: near`, which extends near: extend that, "),
+    *(("near/globals", f"{NEAR}recipe: {name}", f"`recipe: .*`, {NO_FILE}") for name in ("''", "3", "[large]", "one")),
+    ("far/globals", f"{FAR}sede: 7", "nothing reads `sede`: do you mean `seed`"),
+    ("near/globals", f"{NEAR}mine: {{epoch: 7}}", "nothing reads `mine.epoch`: do you mean `mine.epochs`"),
+    ("recipes/quick", "globals: {sede: 7}", "nothing reads `sede`: do you mean `seed`"),
+    (
+        "near/globals",
+        f"{NEAR}stage: {{epochs: 7}}",
+        "nothing reads `stage`: `stage` is a group of parameters: write it into",
+    ),
+    ("near/globals", f"{NEAR}3: x", "`3` is no text to YAML: write the name in quotes"),
 ]
 
 
-@pytest.mark.parametrize(("environment", "text", "said"), REFUSED)
-def test_globals_that_cannot_be_meant_are_refused_with_their_file(conf, environment, text, said):
-    (conf / "near/parameters_mine.yml").write_text("mine: '${globals:mine.epochs, 3}'")
-    (conf / environment / "globals.yml").write_text(text)
-    with pytest.raises(InputError, match=rf"^conf/{environment}/globals\.yml: {said}"):
-        loader(conf, "near")["parameters"]
+@pytest.mark.parametrize(("file", "text", "said"), REFUSED)
+def test_globals_that_cannot_be_meant_are_refused_with_their_file(conf, file, text, said):
+    (conf / "near/parameters_other.yml").write_text("other: '${globals:mine.epochs, 3}'")
+    text = text.replace("recipe: quick\nrecipe", "recipe")
+    (conf / f"{file}.yml").write_text(text)
+    with pytest.raises(InputError, match=rf"^conf/{file}\.yml: {said}"):
+        loader(conf, "far" if file.startswith("far") else "near")["parameters"]
 
 
 def test_globals_may_be_of_a_file_s_own_and_files_that_nothing_reads_are_named(conf, monkeypatch, caplog):
     monkeypatch.chdir(conf.parent)
     (conf / "near/parameters_mine.yml").write_text("mine: '${globals:mine.epochs}'\n_shared: 3")
-    (conf / "middle/globals.yml").write_text(f"{FILES['middle/globals.yml']}mine: {{epochs: 7}}")
+    (conf / "far/globals.yml").write_text(f"{FAR}mine: {{epochs: 7}}")
     (conf / "local").mkdir()
-    for name in ("local/parameters.yml", "far/param.yml", "middle/globals.yaml"):
+    for name in ("local/parameters.yml", "far/param.yml", "far/globals.yaml"):
         (conf / name).write_text("mine: 8")
         assert loader("conf", "near")["parameters"]["mine"] == 7
         assert f"{name} is not read: {'move it to conf/<name>/' if 'local' in name else 'name it '}" in caplog.text
@@ -116,9 +161,11 @@ def test_globals_may_be_of_a_file_s_own_and_files_that_nothing_reads_are_named(c
 
 def test_yaml_that_cannot_be_read_is_named_in_what_an_environment_extends_too(conf, monkeypatch):
     monkeypatch.chdir(conf.parent)
-    assert configuration_fault("near") is None
-    (conf / "far/parameters_stage.yml").write_text("stage: {rate: 9\n")
-    assert "conf/far/parameters_stage.yml" in str(configuration_fault("near"))
+    for name in ("far/parameters_stage.yml", "recipes/large.yml", "recipes/quick.yml", "variants/one.yml"):
+        assert configuration_fault("one") is None
+        (conf / name).write_text("stage: {rate: 9\n")
+        assert f"conf/{name}" in str(configuration_fault("one"))
+        (conf / name).write_text(FILES[name])
 
 
 def test_no_two_files_of_conf_say_the_same():
@@ -130,9 +177,17 @@ def test_no_two_files_of_conf_say_the_same():
 
 @pytest.mark.parametrize("environment", ENVIRONMENTS)
 def test_every_benchmark_has_a_name_and_notes_of_its_own(environment):
-    own = yaml.safe_load((CONF / environment / "globals.yml").read_text())
-    assert own["benchmark"] == environment
-    assert own.get("notes") or not configured(environment, "globals")["notes"]
+    folder = CONF / environment / "globals.yml"
+    own = yaml.safe_load((folder if folder.exists() else CONF / f"variants/{environment}.yml").read_text())
+    assert configured(environment, "globals")["benchmark"] == environment
+    assert own.get("globals", own)["notes"]
+
+
+@pytest.mark.parametrize("environment", ENVIRONMENTS)
+def test_between_an_environment_and_the_base_is_one_other_and_of_caltech_and_sun_none_of_cifar(environment):
+    layers = LayeredConfigLoader(CONF, environment, **CONFIG_LOADER_ARGS).layers
+    assert "cifar10" not in layers or not environment.startswith(("caltech", "sun", "photographs"))
+    assert len([layer for layer in layers if not layer.startswith("recipes/")]) <= 3
 
 
 @pytest.mark.parametrize(("written", "read"), [("042", 34), ("1:30", 90), ("[8, 010]", 8), ("-0_7", -7)])

@@ -17,6 +17,7 @@ COMMANDS = {
     "run": "run.run",
     "new": "project.new",
     "methods": "methods.methods",
+    "parameters": "parameters.parameters",
     "hasher": "project.hasher",
     "status": "provenance.status",
     "encode": "encode.encode",

@@ -21,6 +21,7 @@ from deephash_pipeline.deephash import ImageHasher
 from deephash_pipeline.hashers.files import is_hasher
 from deephash_pipeline.pipelines.grid import ALL_CODE_LENGTHS, LONG_CODE_LENGTHS, METHODS, cells
 from deephash_pipeline.pipelines.shared.hashers import hasher_of
+from deephash_pipeline.project.environments import environments
 
 PYPROJECT = f"""\
 [tool.kedro]
@@ -110,9 +111,7 @@ def run_catalog(benchmark: str) -> Any:
         InputError: there is no project here, or it has no such benchmark.
     """
     project = project_root()
-    if benchmark == "base" or not (project / "conf" / benchmark).is_dir():
-        known = sorted(folder.name for folder in (project / "conf").iterdir() if folder.is_dir())
-        known.remove("base")
+    if benchmark not in (known := environments(project / "conf")):
         raise InputError(f"unknown benchmark `{benchmark}`: conf/ has {', '.join(known)}")
     with KedroSession.create(project, env=benchmark) as session:
         return catalog_of(session)

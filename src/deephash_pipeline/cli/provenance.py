@@ -25,7 +25,7 @@ from deephash_pipeline.provenance.states import Kind, summarised
 
 INDEXING = "indexing"
 """The pipeline that makes indexes of cells."""
-ENV_HELP = "Benchmark: a folder of conf/; digits by default."
+ENV_HELP = "Environment of conf/, such as mnist; digits by default."
 
 
 @of_option

@@ -26,7 +26,7 @@ from omegaconf.errors import OmegaConfBaseException
 from deephash_pipeline.common.errors import InputError, blamed_on, chain_of
 from deephash_pipeline.common.project_folder import project_root
 from deephash_pipeline.common.writing import cannot_write
-from deephash_pipeline.project.environments import EXTENDS
+from deephash_pipeline.project.environments import environments, further_layers, place_of
 
 logger = logging.getLogger(__name__)
 
@@ -103,7 +103,7 @@ def refuse_empty(context: click.Context) -> None:
     """
     for name, value in context.params.items():
         if value in ("", [], ()) and context.get_parameter_source(name) is not ParameterSource.DEFAULT:
-            remedy = "name a benchmark, a folder of conf/, or leave it out" if name == "env" else "leave it out"
+            remedy = "name an environment of conf/, or leave it out" if name == "env" else "leave it out"
             raise InputError(f"--{name.replace('_', '-')} is empty: {remedy}")
 
 
@@ -163,8 +163,8 @@ def explained(
     """
     conf = Path(conf_source or "conf")
     # A configuration that is no folder here is an archive, or in an object store.
-    if environment and conf.is_dir() and not (conf / environment).is_dir():
-        return InputError(f"there is no environment `{environment}`: name a folder of {conf}/")
+    if environment and conf.is_dir() and environment not in ("base", *environments(conf)):
+        return InputError(f"there is no environment `{environment}`: {conf}/ has {', '.join(environments(conf))}")
     if fault := configuration_fault(environment, conf):
         return InputError(fault)
     for link in links:
@@ -197,9 +197,10 @@ def configuration_fault(environment: str | None, conf: Path = Path("conf")) -> s
     Returns:
         The first with its fault and line; None if all can be read.
     """
-    folders = ["base", environment or "digits"]
-    for folder in folders:
-        for path in sorted(path for path in (conf / folder).rglob("*") if path.suffix in (".yml", ".yaml")):
+    places = [conf / "base", place_of(conf, environment or "digits")]
+    for place in places:
+        inside = (path for path in place.rglob("*") if path.suffix in (".yml", ".yaml"))
+        for path in sorted(inside) if place.is_dir() else [place] if place.is_file() else []:
             try:
                 content = OmegaConf.to_container(OmegaConf.load(io.StringIO(path.read_bytes().decode())))
                 # OmegaConf takes text alone for a name without a value.
@@ -207,6 +208,6 @@ def configuration_fault(environment: str | None, conf: Path = Path("conf")) -> s
                     raise ValueError("it has no names with values, as in `name: value`")
             except (yaml.YAMLError, OmegaConfBaseException, OSError, ValueError, RecursionError) as error:
                 return f"{path} cannot be read ({' '.join(str(error).split())}): mend it, in UTF-8"
-            if path.name == "globals.yml" and content.get(EXTENDS) not in (None, *folders):
-                folders.append(str(content[EXTENDS]))
+            # One that comes twice is read once: what extends itself is refused elsewhere.
+            places += [further for further in further_layers(conf, path, content) if further not in places]
     return None

@@ -1,10 +1,14 @@
-"""Environments that extend others: ``extends: digits`` in globals.yml, and a variant of the digits says what differs.
+"""Environments: what of the configuration is in force, and which file says it.
 
-What an environment extends lies between ``conf/base`` and its own files, and is merged as Kedro merges an environment
-into the base: parameters and globals name by name, of the catalog whole entries. Resolvers such as
-``${globals:benchmark}`` answer for the environment that runs, in the files of those that it extends too. With
-``without: [fine_tuning, baseline_hashing.sdh]`` in globals.yml, what those that it extends say of these parameters is
-taken out, and what the base says holds.
+An environment is a folder ``conf/<name>/``, as Kedro has it, or one file, ``conf/variants/<name>.yml``. Its globals may
+have ``extends: <folder>``, a folder that extends none itself, and ``recipe: <name>``, a file of ``conf/recipes`` with
+what several environments share. Layers are merged in this order, a later one over an earlier one:
+
+    conf/base, the recipe of what is extended, what is extended, the own recipe, the environment itself, --params
+
+Parameters and globals are merged name by name, the catalog by whole entries. Recipes and variants are files of
+parameters, with their globals under the name ``globals``. Resolvers such as ``${globals:benchmark}`` answer for the
+environment that runs, in all layers. `default` in a group of parameters has what the other blocks of it do not say.
 
 Globals that nothing reads are refused: they are misspelt.
 """
@@ -13,6 +17,7 @@ import difflib
 import logging
 import os
 import re
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
@@ -23,12 +28,14 @@ from kedro.config import MissingConfigException, OmegaConfigLoader
 from omegaconf import OmegaConf
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.project.parameters import flatten, unread_parameters
+from deephash_pipeline.project.parameters import flatten, merged, unread_parameters
 
 logger = logging.getLogger(__name__)
 
-EXTENDS, WITHOUT, BENCHMARK = "extends", "without", "benchmark"
-KNOWN = {EXTENDS, WITHOUT, BENCHMARK, "network", "raw_images", "source"}
+EXTENDS, RECIPE, BENCHMARK = "extends", "recipe", "benchmark"
+RECIPES, VARIANTS = "recipes", "variants"
+DEFAULT = "default"
+KNOWN = {EXTENDS, RECIPE, BENCHMARK, "network", "raw_images", "source"}
 """Globals that an environment may state, besides those of the base and those that a file of its configuration reads."""
 READ = re.compile(r"\$\{globals: *([\w.]+)")
 LOCAL = "local"
@@ -36,8 +43,30 @@ ANOTHER_NUMBER = re.compile(r"[-+]?(0[0-7_]+|[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_
 """Plain scalars of which YAML 1.1 makes another number: octal and sexagesimal ones."""
 
 
-class ExtendingConfigLoader(OmegaConfigLoader):
-    """Kedro's loader, which also reads the environments that one extends."""
+def environments(conf: Path) -> list[str]:
+    """Name the environments of a folder of configuration: folders in it, and files in its folder ``variants``."""
+    folders = {folder.name for folder in conf.iterdir() if folder.is_dir() and not folder.name.startswith(".")}
+    variants = {file.stem for file in (conf / VARIANTS).glob("*.yml")}
+    return sorted((folders - {"base", LOCAL, RECIPES, VARIANTS}) | variants)
+
+
+def place_of(conf: Path, environment: str) -> Path:
+    """Give the folder of an environment, or its file if it has none."""
+    return folder if (folder := conf / environment).is_dir() else conf / VARIANTS / f"{environment}.yml"
+
+
+def further_layers(conf: Path, file: Path, content: Mapping[Any, Any]) -> Iterator[Path]:
+    """Yield the folder that a file with globals extends, and its recipe; whether they are there is not looked at."""
+    stated = content if file.name == "globals.yml" else content.get("globals")
+    if isinstance(stated, Mapping):
+        if extended := stated.get(EXTENDS):
+            yield conf / str(extended)
+        if recipe := stated.get(RECIPE):
+            yield conf / RECIPES / f"{recipe}.yml"
+
+
+class LayeredConfigLoader(OmegaConfigLoader):
+    """Kedro's loader, which also reads recipes, variants, and what an environment extends."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -51,98 +80,117 @@ class ExtendingConfigLoader(OmegaConfigLoader):
             for unread in self._unread_files():
                 logger.warning("%s is not read: name it globals.yml, parameters*.yml or catalog*.yml", unread)
 
+    def __getitem__(self, key: str) -> dict[str, Any]:
+        """Give what Kedro gives; of parameters each block with the defaults of its group."""
+        found: dict[str, Any] = super().__getitem__(key)
+        return with_defaults(found) if key == "parameters" else found
+
     @cached_property
-    def extended(self) -> tuple[str, ...]:
-        """The environments that the one that runs extends, the furthest first.
+    def layers(self) -> tuple[str, ...]:
+        """Base, recipes and environments that are read, in the order in which they are merged.
+
+        Each is a path below the folder of the configuration, of a folder or, without its suffix, of a file.
 
         Raises:
-            InputError: one of them does not exist, extends itself, through others or not, or another without a
-                benchmark of its own.
+            InputError: `extends` or `recipe` names what is not there, or what extends another.
         """
-        chain = [self.env or self.default_run_env]
-        while chain[-1] != self.base_env:
-            own = self._read_environment(chain[-1], "globals")
-            if (name := own.get(EXTENDS)) is None:
-                break
-            stated = f"{self._globals_of(chain[-1])}: `{EXTENDS}: {name}`"
-            if name in chain:
-                raise InputError(f"{stated} makes a circle, {' -> '.join([*chain, name])}: take it out of one of them")
-            if not (isinstance(name, str) and name and self._fs.isdir(self._get_conf_env_path(name))):
-                raise InputError(f"{stated}, and there is no such environment: name a folder beside it")
-            if BENCHMARK not in own:
-                raise InputError(f"{stated} would write into the folders of {name}: add `{BENCHMARK}: {chain[-1]}`")
-            chain.append(name)
-        return tuple(reversed(chain[1:]))
+        name = self.env or self.default_run_env
+        if name == self.base_env:
+            return (self.base_env,)
+        own = name if self._is_folder(name) else f"{VARIANTS}/{name}"
+        extended = self._stated(own, EXTENDS)
+        if extended is not None:
+            stated = f"{self.globals_of(own)}: `{EXTENDS}: {extended}`"
+            if not (isinstance(extended, str) and extended and self._is_folder(extended)):
+                raise InputError(f"{stated}, and there is no such environment: name a folder beside {self.base_env}")
+            if further := self._stated(extended, EXTENDS):
+                raise InputError(
+                    f"{stated}, which extends {further}: extend that, and put what is shared into a recipe"
+                )
+        extending = [own] if extended is None else [extended, own]
+        return (self.base_env, *(layer for each in extending for layer in (*self._recipe_of(each), each)))
 
-    @property
-    def _chain(self) -> tuple[str, ...]:
-        """All environments that are read, the nearest last."""
-        return self.base_env, *self.extended, self.env or self.default_run_env
+    def _recipe_of(self, layer: str) -> Iterator[str]:
+        """Yield the recipe that a layer states, if it does."""
+        recipe = self._stated(layer, RECIPE)
+        if recipe is not None:
+            if not (isinstance(recipe, str) and recipe and self._fs.isfile(self.path_of(f"{RECIPES}/{recipe}"))):
+                where = f"{Path(self.conf_source).name}/{RECIPES}"
+                raise InputError(
+                    f"{self.globals_of(layer)}: `{RECIPE}: {recipe}`, and there is no such file: name one of {where}"
+                )
+            yield f"{RECIPES}/{recipe}"
 
-    def _files(self, environment: str) -> list[str]:
-        """Find what may be configuration in the folder of an environment."""
-        found = self._fs.find(self._get_conf_env_path(environment))
+    def _stated(self, layer: str, name: str) -> Any:
+        return self.read(layer, "globals").get(name)
+
+    def _is_folder(self, layer: str) -> bool:
+        return "/" not in layer and bool(self._fs.isdir(self._get_conf_env_path(layer)))
+
+    def path_of(self, layer: str) -> str:
+        """Give the path of the folder or file of a layer."""
+        path = self._get_conf_env_path(layer)
+        return path if self._is_folder(layer) else f"{path}.yml"
+
+    def globals_of(self, layer: str) -> str:
+        """Name the file with the globals of a layer."""
+        return f"{Path(self.conf_source).name}/{layer}{'/globals.yml' if self._is_folder(layer) else '.yml'}"
+
+    def _files(self, layer: str) -> list[str]:
+        """Find what may be configuration in a layer."""
+        found = self._fs.find(self.path_of(layer))
         return [path for path in found if self._is_valid_config_path(Path(path)) and not self._is_hidden(path)]
 
     def _unread_files(self) -> list[str]:
-        """Find those that no pattern matches."""
+        """Find those in folders that no pattern matches."""
         patterns = [pattern for of_key in self.config_patterns.values() for pattern in of_key]
-        folders = [self._get_conf_env_path(environment) for environment in self._chain]
+        folders = [self.path_of(layer) for layer in self.layers if self._is_folder(layer)]
         read = {path for folder in folders for pattern in patterns for path in self._fs.glob(f"{folder}/{pattern}")}
-        return sorted({path for environment in self._chain for path in self._files(environment)} - read)
+        return sorted({path for layer in self.layers if self._is_folder(layer) for path in self._files(layer)} - read)
 
-    def _globals_of(self, environment: str) -> str:
-        return f"{Path(self.conf_source).name}/{environment}/globals.yml"
-
-    def _read_environment(self, environment: str, key: str) -> dict[str, Any]:
-        """Read what an environment alone says: patterns, duplicates and resolvers are Kedro's."""
-        path = self._get_conf_env_path(environment)
+    def read(self, layer: str, key: str) -> dict[str, Any]:
+        """Read what a layer alone says: patterns, duplicates and resolvers are Kedro's."""
         found: dict[str, Any] = self.load_and_merge_dir_config(
-            path, self.config_patterns[key], key, set(), key == "credentials"
+            self._get_conf_env_path(layer), self.config_patterns[key], key, set(), key == "credentials"
         )
         return found
 
+    def statements(self, key: str) -> Iterator[tuple[str, Any]]:
+        """Yield each file that is read and what it says, resolvers as they are written, in the order of the layers."""
+        for layer in self.layers:
+            path = self._get_conf_env_path(layer)
+            for file, content in self._read_dir_configs(path, self.config_patterns[key], key, set()).items():
+                yield self._shown(file), OmegaConf.to_container(content)
+
+    def _shown(self, file: Path) -> str:
+        return os.path.relpath(file, Path(self.conf_source).parent)
+
     def _read_dir_configs(self, conf_path: str, patterns: Any, key: str, *more: Any) -> dict[Path, Any]:
         """Read files as Kedro does, and refuse numbers that would be taken for others, and for names."""
-        found: dict[Path, Any] = super()._read_dir_configs(conf_path, patterns, key, *more)
-        for path, content in found.items():
-            file = os.path.relpath(path, Path(self.conf_source).parent)
-            refuse_other_numbers(self._fs.cat_file(path.as_posix()).decode(), file)
+        path = Path(conf_path)
+        if is_folder := self._fs.isdir(path.as_posix()):
+            found: dict[Path, Any] = super()._read_dir_configs(conf_path, patterns, key, *more)
+        else:
+            # Kedro asks for the folder of the environment that runs, and that may be a file.
+            folder = path.parent if path.parent.name in (RECIPES, VARIANTS) else path.parent / VARIANTS
+            found = super()._read_dir_configs(str(folder), [f"{path.name}.yml"], key, *more)
+            if not found:
+                raise MissingConfigException(f"there is no environment `{path.name}`, neither {path} nor {folder}")
+        for file, content in found.items():
+            refuse_other_numbers(self._fs.cat_file(file.as_posix()).decode(), self._shown(file))
             for name in content if OmegaConf.is_dict(content) else ():
                 if not isinstance(name, str):
-                    raise InputError(f"{file}: `{name}` is no text to YAML: write the name in quotes")
-        return found
+                    raise InputError(f"{self._shown(file)}: `{name}` is no text to YAML: write the name in quotes")
+        return found if is_folder else {file: _section(content, key) for file, content in found.items()}
 
     def _merge_configs(self, config: dict[str, Any], env_config: dict[str, Any], key: str, env_path: str) -> Any:
         if key == "globals":
             self._refuse_unread(config)
-        chain = self._chain[1:]
-        # Whether what an environment takes out was there.
-        found = {(by, name): False for by in chain for name in self._without(by)} if key == "parameters" else {}
-        for environment in self.extended:
-            between = self._read_environment(environment, key)
-            for by, name in found:
-                if chain.index(by) > chain.index(environment):
-                    found[by, name] |= _take_out(between, name.split("."))
-            config = super()._merge_configs(config, between, key, self._get_conf_env_path(environment))
-        for by, name in (stated for stated, there in found.items() if not there):
-            raise InputError(f"{self._globals_of(by)}: `{WITHOUT}` names `{name}`, which is not there: mend the name")
-        merged = super()._merge_configs(config, env_config, key, env_path)
-        return {name: value for name, value in merged.items() if key != "globals" or name not in (EXTENDS, WITHOUT)}
-
-    def _without(self, environment: str) -> list[str]:
-        """Name what an environment takes out of those that it extends.
-
-        Raises:
-            InputError: that is no list of names.
-        """
-        stated: list[str] = self._read_environment(environment, "globals").get(WITHOUT, [])
-        if not (isinstance(stated, list) and all(isinstance(name, str) for name in stated)):
-            raise InputError(
-                f"{self._globals_of(environment)}: `{WITHOUT}: {stated}`: give a list of dotted names, such as "
-                "[fine_tuning, baseline_hashing.sdh]"
-            )
-        return stated
+            env_config = {BENCHMARK: self.env or self.default_run_env, **env_config}
+        for layer in self.layers[1:-1]:
+            config = super()._merge_configs(config, self.read(layer, key), key, self._get_conf_env_path(layer))
+        found = super()._merge_configs(config, env_config, key, env_path)
+        return {name: value for name, value in found.items() if key != "globals" or name not in (EXTENDS, RECIPE)}
 
     def _refuse_unread(self, base: dict[str, Any]) -> None:
         """Refuse globals of the environments that nothing reads.
@@ -150,12 +198,42 @@ class ExtendingConfigLoader(OmegaConfigLoader):
         Raises:
             InputError: there is one.
         """
-        files = [self._fs.cat_file(path) for environment in self._chain for path in self._files(environment)]
+        files = [self._fs.cat_file(path) for layer in self.layers for path in self._files(layer)]
         read = KNOWN | flatten("", base).keys() | set(READ.findall(b"\n".join(files).decode(errors="replace")))
-        for environment in self._chain[1:]:
-            for name in unread_parameters(self._read_environment(environment, "globals"), read):
-                nearest = difflib.get_close_matches(name, sorted(read), n=1, cutoff=0)[0]
-                raise InputError(f"{self._globals_of(environment)}: nothing reads `{name}`: do you mean `{nearest}`?")
+        for layer in self.layers[1:]:
+            for name in unread_parameters(self.read(layer, "globals"), read):
+                group = name.partition(".")[0]
+                if any(group in said for _, said in self.statements("parameters")):
+                    remedy = f"`{group}` is a group of parameters: write it into parameters.yml"
+                else:
+                    nearest = difflib.get_close_matches(name, sorted(read), n=1, cutoff=0)[0]
+                    remedy = f"do you mean `{nearest}`?"
+                raise InputError(f"{self.globals_of(layer)}: nothing reads `{name}`: {remedy}")
+
+
+def with_defaults(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Give every block of a group what the block `default` has and it does not say.
+
+    >>> with_defaults({"fine_tuning": {"default": {"epochs": 9, "rate": 2}, "csq": {"rate": 1}}})
+    {'fine_tuning': {'csq': {'epochs': 9, 'rate': 1}}}
+    """
+    return {name: _filled(group) if isinstance(group, Mapping) else group for name, group in parameters.items()}
+
+
+def _filled(group: Mapping[str, Any]) -> Mapping[str, Any]:
+    default = group.get(DEFAULT)
+    if not isinstance(default, Mapping):
+        return group
+    return {name: merged(default, block) for name, block in group.items() if name != DEFAULT}
+
+
+def _section(content: Any, key: str) -> Any:
+    """Take out of a recipe or a variant what it says of parameters or globals; of other things it says none."""
+    if key == "globals":
+        return content.get("globals") or OmegaConf.create()
+    if key == "parameters":
+        return OmegaConf.masked_copy(content, [name for name in content if name != "globals"])
+    return OmegaConf.create()
 
 
 def refuse_other_numbers(text: str, where: str) -> None:
@@ -181,14 +259,3 @@ def refuse_other_numbers(text: str, where: str) -> None:
                 f"{where}: `{scalar.value}` would be read as {yaml.safe_load(scalar.value)}: write the number without "
                 "leading zeros and colons, or text in quotes"
             )
-
-
-def _take_out(config: Any, name: list[str]) -> bool:
-    """Take a nested entry out of a configuration; say whether it is there."""
-    *above, last = name
-    for part in above:
-        config = config.get(part) if isinstance(config, dict) else None
-    if not isinstance(config, dict) or last not in config:
-        return False
-    del config[last]
-    return True

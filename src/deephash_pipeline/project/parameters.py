@@ -17,6 +17,17 @@ def flatten(name: str, value: Any) -> dict[str, Any]:
     return flat
 
 
+def merged(under: Any, over: Any) -> Any:
+    """Lay a value over another; of two mappings, name by name.
+
+    >>> merged({"rate": 1, "loss": {"margin": 2}}, {"loss": {"slope": 3}})
+    {'rate': 1, 'loss': {'margin': 2, 'slope': 3}}
+    """
+    if not (isinstance(under, Mapping) and isinstance(over, Mapping)):
+        return over
+    return {**under, **{name: merged(under.get(name), value) for name, value in over.items()}}
+
+
 def is_parameter(name: str) -> bool:
     """Say whether an input of a node is no artefact but a parameter."""
     return name == "parameters" or name.startswith("params:")
