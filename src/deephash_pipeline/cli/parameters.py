@@ -6,6 +6,7 @@ from difflib import get_close_matches
 from typing import Any
 
 import click
+from kedro.framework.project import settings
 from pydantic import BaseModel, ValidationError
 
 from deephash_pipeline.cli.options import print_columns
@@ -16,7 +17,6 @@ from deephash_pipeline.common.parameters import faults_in_one_line
 from deephash_pipeline.project.environments import LayeredConfigLoader
 from deephash_pipeline.project.origins import origins
 from deephash_pipeline.project.parameters import flatten
-from deephash_pipeline.settings import CONFIG_LOADER_ARGS
 
 SHARED = ("experiment", "protocol")
 """Groups that concern every method."""
@@ -30,7 +30,7 @@ UNSTATED = "default of the code"
 def parameters(method: str | None, env: str | None, params: dict[str, Any]) -> None:
     """Print the parameters in force, of all or of a METHOD, and the file that each comes from."""
     enter_project()
-    loader = LayeredConfigLoader("conf", env, params, **CONFIG_LOADER_ARGS)
+    loader = LayeredConfigLoader("conf", env, params, **settings.CONFIG_LOADER_ARGS)
     stated = origins(loader)
     if method is not None:
         stated = of_method(method, loader["parameters"], stated)
