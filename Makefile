@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 UV := $(or $(shell command -v uv),.uv/bin/uv)
 ENV ?=
+# Empty where there is no driver of NVIDIA, and PyTorch's build for CPUs does; NVIDIA= and NVIDIA=yes decide otherwise.
+NVIDIA := $(shell command -v nvidia-smi || ls /proc/driver/nvidia/version 2>/dev/null)
 PROCESSES := -n 2 --dist loadgroup --no-loadscope-reorder
 # Tests that have targets of their own.
 ALONE := cluster or chaos
@@ -125,16 +127,13 @@ clean:
 	rm -rf site .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 # The library with what a run needs, nothing else; versions and their digests are those of requirements.lock.
+# What is there stays: where PyTorch's build for CPUs is installed first, that with CUDA is never fetched.
+CPU_BUILD = $(UV) pip install --quiet --python $(VENV) --torch-backend cpu $$(grep -oE '^(torch|torchvision)==[^ ]+' requirements.lock)
 INSTALL = $(UV) pip install --quiet --python $(VENV) --constraints requirements.lock --build-constraints requirements.lock
 $(VENV)/installed: requirements.lock pyproject.toml | $(UV)
 	$(UV) venv --quiet --allow-existing --python $(PYTHON) $(VENV)
+	$(if $(NVIDIA),,$(CPU_BUILD) 2>/dev/null || echo "PyTorch's build for CPUs cannot be had here: the usual one is installed, with CUDA")
 	$(INSTALL) --editable '.[pipeline]'
-	touch $@
-
-# PyTorch's build for CPUs, if it is made first: what is there stays, and the builds for GPUs, with CUDA, are never fetched.
-$(VENV)/cpu: | $(UV)
-	$(UV) venv --quiet --allow-existing --python $(PYTHON) $(VENV)
-	$(UV) pip install --quiet --python $(VENV) --torch-backend cpu $$(grep -oE '^(torch|torchvision)==[^ ]+' requirements.lock)
 	touch $@
 
 # What a target needs beside that: a dependency group of pyproject.toml.

@@ -10,9 +10,16 @@ CONF = Path(__file__).resolve().parents[1] / "conf"
 ENVIRONMENTS = environments(CONF)
 
 
+class _SomeFiles(LayeredConfigLoader):
+    """Of which no file is named that other patterns would read."""
+
+    def _unread_files(self):
+        return []
+
+
 @cache
 def configured(environment, key, group=None):
     """Globals, catalog or parameters of an environment; of the parameters all, or, in no time, a group."""
     patterns = {"parameters": [f"parameters_{group}.yml", "parameters.yml"] if group else ["parameters*.yml"]}
-    loader = LayeredConfigLoader(CONF, environment, config_patterns=patterns, **CONFIG_LOADER_ARGS)
+    loader = _SomeFiles(CONF, environment, config_patterns=patterns, **CONFIG_LOADER_ARGS)
     return loader[key]

@@ -1,5 +1,6 @@
 """Which packages others require, and Python as it is where no others are installed."""
 
+import re
 import tomllib
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
@@ -9,6 +10,9 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+# How a command ends that installs an extra: from the clone, whether by pip or by uv.
+INSTALLS = rf"pip install '{re.escape(str(ROOT))}\[{{}}\]'"
 
 # Refuses to import what belongs to a package that is not allowed, as where it is not installed.
 GUARD = """

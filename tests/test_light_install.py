@@ -8,7 +8,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from tests.packages import GUARD, PROJECT, ROOT, with_what_they_require
+from tests.packages import GUARD, INSTALLS, PROJECT, ROOT, with_what_they_require
 
 
 def with_only(allowed, code):
@@ -17,7 +17,7 @@ def with_only(allowed, code):
     return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=300)
 
 
-REMEDY = r"cannot be imported \(.*\): pip install 'deephash-pipeline\[{}\]'$"
+REMEDY = rf"cannot be imported \(.*\): .*{INSTALLS}$"
 LIBRARY = with_what_they_require(PROJECT["project"]["dependencies"])
 
 

@@ -8,7 +8,7 @@ from kedro.framework.project import pipelines
 from kedro.io import DatasetError
 from kedro.pipeline import Pipeline, node
 
-from deephash_pipeline.cli import refusals
+from deephash_pipeline.cli import project_faults, refusals
 from deephash_pipeline.cli.main import cli
 from deephash_pipeline.cli.provenance import open_catalog
 from deephash_pipeline.common.devices import resolve_device
@@ -146,7 +146,7 @@ def test_a_path_that_mlflow_cannot_open_is_refused(tmp_path, monkeypatch, charac
     (folder / "conf" / "base").mkdir(parents=True)
     monkeypatch.chdir(folder)
     with pytest.raises(InputError, match=rf"has a `\{character}`.*rename the folder"):
-        refusals.enter_project()
+        project_faults.enter_project()
 
 
 @pytest.mark.parametrize("device", ["mps", "xpu", "meta", "tpu", "cuda:99", "CPU", "", "cpu:-1", "hpu:0", "vulkan"])

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from deephash_pipeline.cli.refusals import configuration_fault
+from deephash_pipeline.cli.project_faults import configuration_fault
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.project.datasets import CheckpointsDataset
 from tests.bad_input.conftest import refusal

@@ -15,7 +15,7 @@ from PIL import Image, ImageDraw, ImageEnhance, ImageOps
 from deephash_pipeline.deephash import FeatureExtractor, ImageHasher
 from deephash_pipeline.deephash.feature_hash import learned
 from deephash_pipeline.hashing import ITQ
-from deephash_pipeline.photographs import ImageIndex, list_images
+from deephash_pipeline.photographs import ImageIndex, add_files, list_images
 from deephash_pipeline.photographs.duplicates.candidates import whitened
 from tests.cli.test_photographs import extractor  # noqa: F401 - a small network in the place of that for photographs
 from tests.cli.test_search import one_line
@@ -246,7 +246,7 @@ def build_keeping_features(index, folder, extractor):  # noqa: F811
     noise = np.random.default_rng(0).integers(0, 256, (40, 32, 32, 3), dtype=np.uint8)
     encoder, about = learned(ITQ(16), extractor, extractor.features(noise))
     with ImageIndex.create(index, ImageHasher(extractor.trunk, encoder, about), features=True) as images:
-        images.add_files(list_images([folder])[0])
+        add_files(images, list_images([folder])[0])
 
 
 @pytest.fixture

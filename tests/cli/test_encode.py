@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from deephash_pipeline.encoding.encode import IMAGES_PER_BLOCK
 from deephash_pipeline.photographs import ImageIndex
 
 PRETRAINED = "pretrained:digits-48"
@@ -32,3 +33,7 @@ def test_an_index_of_codes_has_what_one_of_the_images_has(command, codes, photos
         assert [item.metadata for item in items] == [{"path": str(path), "label": path.parent.name} for path in paths]
     again = command("index", "build", index, "--codes", codes)
     assert "0 added, 60 there already" in again.output
+
+
+def test_help_says_how_many_images_a_file_of_codes_has(command):
+    assert f"[default: {IMAGES_PER_BLOCK}]" in command("encode", "--help").output

@@ -1,9 +1,16 @@
 """The table of methods has all of the grid, and says what the classes say."""
 
+from dataclasses import asdict, fields
+
+import pytest
 from click.testing import CliRunner
 
 from deephash_pipeline.cli.main import cli
 from deephash_pipeline.cli.methods import method_of
+from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.hashing import HASH_FUNCTIONS
+from deephash_pipeline.losses import LOSSES
+from deephash_pipeline.pipelines import method_facts
 from deephash_pipeline.pipelines.grid import METHODS, WITHOUT_LABELS
 
 
@@ -20,3 +27,20 @@ def test_what_hash_functions_can_do_without_is_what_the_grid_runs_without_labels
 
 def test_every_method_names_its_paper():
     assert all(method_of(key).paper[-4:].isdigit() for key in METHODS if key != "one_of_c")
+
+
+@pytest.mark.parametrize(
+    ("table", "read"), [(HASH_FUNCTIONS, method_facts.HASH_FUNCTIONS), (LOSSES, method_facts.LOSSES)]
+)
+def test_what_is_read_from_the_source_is_what_the_classes_say(table, read):
+    assert list(read) == list(table)
+    for key, facts in read.items():
+        said = {field.name: getattr(table[key], field.name, field.default) for field in fields(facts)}
+        assert asdict(facts) == said
+
+
+def test_a_line_of_a_registry_that_names_no_class_is_named(monkeypatch):
+    entry = {"lhs": ("deephash_pipeline.hashing.lsh", "LHS")}
+    monkeypatch.setattr(method_facts, "entries_of", lambda *_: entry)
+    with pytest.raises(InputError, match=r"`lhs` is deephash_pipeline\.hashing\.lsh:LHS, .*: mend its line"):
+        method_facts.facts_of("deephash_pipeline.hashing.registry", "HASH_FUNCTIONS")

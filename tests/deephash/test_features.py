@@ -13,6 +13,7 @@ from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.deephash import FeatureExtractor
 from deephash_pipeline.hashing import LSH
 from deephash_pipeline.photographs import ImageIndex
+from tests.packages import INSTALLS
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (9, 40, 40, 3), dtype=np.uint8)
 
@@ -81,7 +82,7 @@ def test_without_onnx_runtime_pytorch_computes_and_a_hasher_of_the_other_names_t
     assert made.description.runtime == "onnx"
     copied = pickle.loads(pickle.dumps(made))
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
-    with pytest.raises(InputError, match=r"pip install 'deephash-pipeline\[onnx\]'"):
+    with pytest.raises(InputError, match=INSTALLS.format("onnx")):
         copied.encode(IMAGES)
     monkeypatch.setattr("deephash_pipeline.deephash.features.find_spec", lambda _: None)
     assert extractor(weights, "auto").runtime == "torch"

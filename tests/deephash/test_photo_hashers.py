@@ -11,6 +11,7 @@ from deephash_pipeline import ImageHasher
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.deephash.export.huggingface import model_card
 from deephash_pipeline.networks.timm_models import packaged_weights
+from tests.packages import INSTALLS
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +53,7 @@ def test_its_card_says_whose_pictures_and_weights_it_is_made_of(hasher):
 
 def test_they_are_small_files_and_name_the_extra_where_it_is_not_installed(monkeypatch):
     monkeypatch.setitem(sys.modules, "timm", None)
-    with pytest.raises(InputError, match=r"pip install 'deephash-pipeline\[photos\]'"):
+    with pytest.raises(InputError, match=INSTALLS.format("photos")):
         ImageHasher.pretrained("photos-64")
     folder = Path(sys.modules[ImageHasher.__module__].__file__).parent / "pretrained"
     assert all((folder / f"photos-{bits}.safetensors").stat().st_size < 2700 * bits for bits in (64, 128, 256))

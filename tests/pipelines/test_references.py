@@ -12,6 +12,7 @@ from deephash_pipeline.pipelines.grid import CODE_LENGTHS
 from deephash_pipeline.pipelines.references.nodes import measure_pq, measure_z, unit
 from deephash_pipeline.pipelines.shared.searching import Sets
 from deephash_pipeline.reports.tables import map_table
+from tests.packages import INSTALLS
 
 EXPERIMENT = Experiment(benchmark="digits", network="lenet", seed=1)
 CELL = {"method": "itq", "code_length": 12, "mean_average_precision": 0.5, "chance_level": 0.1}
@@ -67,7 +68,7 @@ def test_a_part_of_the_features_is_one_of_so_many_centroids(code_length, rows, c
 
 def test_without_faiss_one_line_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "faiss", None)
-    with pytest.raises(InputError, match=r"^`faiss` cannot be imported .*pip install 'deephash-pipeline\[faiss\]'$"):
+    with pytest.raises(InputError, match=rf"^`faiss` cannot be imported .*{INSTALLS.format('faiss')}$"):
         measure_pq(Z, LABELS, "paper", EXPERIMENT)
 
 

@@ -6,7 +6,7 @@ from collections import defaultdict
 import pytest
 import yaml
 
-from deephash_pipeline.cli.refusals import configuration_fault
+from deephash_pipeline.cli.project_faults import configuration_fault
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.project.environments import LayeredConfigLoader, environments, refuse_other_numbers
 from deephash_pipeline.project.origins import origins

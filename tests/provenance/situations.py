@@ -3,6 +3,8 @@
 Each is one change to a project in which everything was up to date, and a later run that must not pass it over.
 """
 
+import re
+import shlex
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,9 +12,12 @@ from typing import Any
 
 from kedro.framework.project import pipelines
 
-from deephash_pipeline.project.freshness import Provenance
+from deephash_pipeline.cli.provenance import joined
+from deephash_pipeline.cli.run import WHOLE, selection, within_stages
+from deephash_pipeline.project.freshness import Provenance, nodes_to_run
 from deephash_pipeline.project.freshness.graph import WHERE_IT_RUNS, ProjectGraph
 from deephash_pipeline.provenance.manifest import manifest_path, manifest_text
+from tests.provenance.conftest import make_up
 
 STAGES = (
     "cnn_pretraining",
@@ -193,3 +198,19 @@ CORRUPTIONS = {
     "manifest with one bit flipped": manifest_flipped,
     "manifest lost": manifest_lost,
 }
+
+
+def carried_out(message, project, catalog):
+    """Make up what the command in a message would make; return the names of its nodes."""
+    words = shlex.split(re.search(r"`kedro run ([^`]*)`", message)[1])
+    options = {name.lstrip("-").replace("-", "_"): value for name, _, value in (word.partition("=") for word in words)}
+    names = options["pipelines"].split(",")
+    pipeline = joined(names)
+    chosen = {name: options[name].split(",") for name in ("namespaces", "to_outputs") if name in options}
+    chosen["namespaces"] = within_stages(chosen.get("namespaces", []), pipeline)
+    selected = selection(chosen, pipeline)
+    waiting = nodes_to_run(selected, catalog, whole=set(names) <= WHOLE and not any(chosen.values()))
+    made = selected.only_nodes(*waiting)
+    begin(made, catalog)
+    make_up(project, made, catalog)
+    return set(waiting)

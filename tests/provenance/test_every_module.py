@@ -92,7 +92,9 @@ def everything():
     functions = {function for node in nodes for function in getattr(node.func, "functions", [node.func])}
     classes = {it for it in vars(datasets).values() if isinstance(it, type) and issubclass(it, AtomicFileDataset)}
     sources = {SOURCES[kind] for kind in SOURCES}
-    tables = [following._entries(module, name) for module in modules() for name in following._read(module).statements]
+    tables = [
+        following.entries_of(module, name) for module in modules() for name in following.read_module(module).statements
+    ]
     return functions | classes | sources, {key for table in tables for key in table}
 
 
@@ -112,7 +114,7 @@ def reached():
 def statements(module):
     """Statement -> the names that it makes."""
     made = {}
-    for name, of_name in following._read(module).statements.items():
+    for name, of_name in following.read_module(module).statements.items():
         for statement in of_name:
             made.setdefault(statement, set()).add(name)
     return made
@@ -122,7 +124,7 @@ def is_below(module, packages):
     return any(f"{module}.".startswith(f"deephash_pipeline.{package}.") for package in packages)
 
 
-FOLLOWED = ("_closure", "_digests", "_definition", "_entries", "_read", "_file")
+FOLLOWED = ("_closure", "_digests", "_definition", "entries_of", "read_module", "_file")
 
 
 @pytest.fixture

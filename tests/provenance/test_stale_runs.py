@@ -3,6 +3,7 @@
 import itertools
 import os
 import random
+import re
 import shutil
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from deephash_pipeline.project.freshness.graph import ProjectGraph
 from deephash_pipeline.provenance.manifest import manifest_path, read_manifest
 from deephash_pipeline.provenance.states import Kind
 from tests.provenance.conftest import make_up
-from tests.provenance.situations import CORRUPTIONS, STAGES, Overridden, begin, remake, stale_situations
+from tests.provenance.situations import CORRUPTIONS, STAGES, Overridden, begin, carried_out, remake, stale_situations
 
 SEED = 16
 SITUATIONS = int(os.environ.get("SITUATIONS", "20"))
@@ -108,7 +109,8 @@ def test_the_line_names_what_is_stale_why_and_the_command_that_mends_it(project,
     message = str(caught.value)
     assert "was made with seed 42, this run has 7" in message
     given = "--env=mnist --conf-source=elsewhere --params=experiment.seed=7,data_ingestion.query_count=null"
-    assert f"`kedro run --pipelines=full {given}` makes again what is needed" in message
+    command = rf"`kedro run --pipelines=full --to-outputs=\S*training_images\S* {given}` makes again what is needed"
+    assert re.search(command, message)
     assert "--stale=allow" in message
     with pytest.raises(
         InputError, match=r"`kedro run --pipelines=full --to-outputs=pcah\.b32\.codes,query_labels,.* --params=.*7"
@@ -151,13 +153,46 @@ def test_an_artefact_without_manifest_is_refused_with_the_command_that_makes_it_
     message = refusal("evaluation", catalog)
     assert "`itq.b12.codes` has no manifest that says what it was made from" in message
     assert "`kedro run --pipelines=full`" in message
+    assert carried_out(message, project, catalog) == {"baseline_hashing.itq.b12.encode"}
+    begin(pipelines["evaluation"], catalog)
+
+
+@pytest.mark.usefixtures("kept")
+def test_the_command_makes_what_one_changed_method_has_made_and_nothing_else(catalog, project):
+    changed = Overridden(catalog, "baseline_hashing.ksh.iterations", 7)
+    message = refusal("evaluation", changed)
+    cells = [f"ksh.b{bits}" for bits in (12, 16, 24, 32, 48)]
+    steps = {f"baseline_hashing.{cell}.{step}" for cell in cells for step in ("fit", "encode")}
+    assert carried_out(message, project, changed) == steps | {f"evaluation.{cell}.measure" for cell in cells}
+    begin(pipelines["evaluation"], changed)
+
+
+@pytest.mark.usefixtures("kept")
+def test_cells_of_a_changed_method_of_the_field_are_measured_again_and_the_rest_of_the_field_is_not(
+    catalog, project, monkeypatch
+):
+    steps = ("baseline_hashing.median", "evaluation.median")
+    make_up(project, pipelines["field"].only_nodes_with_namespaces(list(steps)), catalog)
+    digests = graph.sources
+
+    def changed(*code):
+        return {name: "0" * 32 if name.endswith("hashing.median") else value for name, value in digests(*code).items()}
+
+    monkeypatch.setattr(graph, "sources", changed)
+    message = refusal("measured_cells", catalog)
+    assert "`kedro run --pipelines=field --namespaces=median`" in message
+    made = carried_out(message, project, catalog)
+    assert made and all(name.startswith(steps) for name in made)
+    begin(pipelines["measured_cells"], catalog)
 
 
 def test_the_command_that_mends_it_is_of_a_pipeline_that_makes_what_is_missing(project, catalog):
     assert project.is_dir()
     evaluation = pipelines["field_at_32_bits"].filter(node_namespaces=["evaluation"])
-    with pytest.raises(InputError, match=r"not there: .* `kedro run --pipelines=field_at_32_bits`"):
+    with pytest.raises(InputError, match=r"not there: .* `kedro run --pipelines=field_at_32_bits") as caught:
         begin(evaluation, catalog, pipeline_names=["field_at_32_bits"])
+    carried_out(str(caught.value), project, catalog)
+    begin(evaluation, catalog, pipeline_names=["field_at_32_bits"])
 
 
 @pytest.mark.usefixtures("kept")
@@ -183,7 +218,7 @@ def test_trials_that_are_stale_are_searched_again_and_not_deleted(catalog, proje
     make_up(project, pipelines["tuning"], catalog)
     changed = Overridden(catalog, "experiment.seed", 7)
     message = refusal("tuning_results", changed)
-    assert "`kedro run --pipelines=tuning --namespaces=tuning.adsh.b32,tuning." in message
+    assert "`kedro run --pipelines=tuning" in message
     assert "delete" not in message
 
 

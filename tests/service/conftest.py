@@ -2,7 +2,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from deephash_pipeline import ImageHasher
-from deephash_pipeline.photographs import ImageIndex, list_images
+from deephash_pipeline.photographs import ImageIndex, add_files, list_images
 from deephash_pipeline.service import ServiceSettings, create_app
 from tests.cli.conftest import write_digits
 from tests.service.pictures import ADDRESS, TOKEN
@@ -21,7 +21,7 @@ def index_of(photos, folder):
     images, _ = list_images([photos])
     named = [image._replace(id=str(image.path.relative_to(photos.parent))) for image in images]
     index = ImageIndex.create(folder, ImageHasher.pretrained("digits-48", device="cpu"))
-    index.add_files(named)
+    add_files(index, named)
     return index
 
 

@@ -17,7 +17,7 @@ from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.progress import count_steps
 from deephash_pipeline.deephash import FeatureExtractor
 from deephash_pipeline.embeddings import VectorIndex
-from deephash_pipeline.photographs import ImageIndex, list_images
+from deephash_pipeline.photographs import ImageIndex, add_files, list_images
 from deephash_pipeline.photographs.duplicates.finding import Duplicates
 from deephash_pipeline.photographs.duplicates.levels import Level
 from deephash_pipeline.service import ServiceSettings, create_app, duplicates
@@ -38,7 +38,7 @@ def scenes(tmp_path, monkeypatch, extractor):  # noqa: F811
     ImageOps.mirror(scene(1, (320, 240))).resize((160, 120)).save(folder / "mirror.png")
     images, _ = list_images([folder])
     with ImageIndex.create(tmp_path / "photos.index", ImageHasher.pretrained("digits-48", device="cpu")) as index:
-        index.add_files([image._replace(id=image.path.name) for image in images])
+        add_files(index, [image._replace(id=image.path.name) for image in images])
         yield index
 
 

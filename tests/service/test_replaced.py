@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 from deephash_pipeline import ImageHasher
 from deephash_pipeline.hamming import HammingIndex
 from deephash_pipeline.hashing import ITQ
-from deephash_pipeline.photographs import ImageIndex, list_images, rebuilt
+from deephash_pipeline.photographs import ImageIndex, add_files, list_images, rebuilt
 from deephash_pipeline.service import ServiceSettings, app, create_app
 from deephash_pipeline.service.service import Service
 from tests.service.pictures import ADDRESS
@@ -31,7 +31,7 @@ def hashers(photos):
 
 def add_photos(index, photos):
     found, _ = list_images([photos])
-    index.add_files([image._replace(id=str(image.path.relative_to(photos))) for image in found])
+    add_files(index, [image._replace(id=str(image.path.relative_to(photos))) for image in found])
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from starlette.testclient import TestClient
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.hamming.engines import EngineError
-from deephash_pipeline.photographs import ImageIndex, list_images
+from deephash_pipeline.photographs import ImageIndex, add_files, list_images
 from deephash_pipeline.service import ServiceSettings, create_app
 from deephash_pipeline.service.pictures import Thumbnails
 from deephash_pipeline.service.service import BatchingEncoder
@@ -47,7 +47,7 @@ def test_answers_are_those_of_the_index_and_distances_the_bits_that_differ(clien
 def test_copies_are_hidden_where_that_is_asked(client, index, photos, tmp_path):
     for number in range(3):
         (tmp_path / f"{number}.png").write_bytes((photos.parent / THREE).read_bytes())
-    index.add_files(list_images([tmp_path / f"{number}.png" for number in range(3)])[0])
+    add_files(index, list_images([tmp_path / f"{number}.png" for number in range(3)])[0])
     everything, distinct = (
         [row["id"] for row in client.post("/v1/search", **upload(picture(11), k=63, distinct=asked)).json()["results"]]
         for asked in (False, True)
@@ -93,7 +93,7 @@ def test_a_thumbnail_of_a_file_larger_than_uploads_is_small_and_is_sent_again_wh
     client, index, tmp_path
 ):
     (tmp_path / "large.jpg").write_bytes(picture(2, size=600, form="JPEG"))
-    index.add_files(list_images([tmp_path / "large.jpg"])[0])
+    add_files(index, list_images([tmp_path / "large.jpg"])[0])
     address = f"/v1/items/{quote(str(tmp_path / 'large.jpg'), safe='')}/thumbnail?size=64"
     small = client.get(address)
     assert (small.headers["content-type"], Image.open(io.BytesIO(small.content)).size) == ("image/jpeg", (64, 64))

@@ -13,22 +13,19 @@ from typing import Any
 import click
 import rich
 
+from deephash_pipeline.cli.columns import print_columns, print_left_out
 from deephash_pipeline.cli.options import (
     FILE,
     FOLDER,
     device_option,
     overwrite_option,
-    print_columns,
-    print_left_out,
 )
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.outputs import STANDARD_OUTPUT, check_outputs, starts_with
 from deephash_pipeline.common.stores import write_all
-from deephash_pipeline.deephash import FeatureExtractor
 from deephash_pipeline.hamming import HammingIndex
 from deephash_pipeline.images.batches import SkippedImage
 from deephash_pipeline.photographs import ImageIndex, list_images
-from deephash_pipeline.photographs.duplicates.finding import find_duplicates
 from deephash_pipeline.photographs.duplicates.groups import Member
 from deephash_pipeline.photographs.duplicates.levels import Level
 from deephash_pipeline.photographs.duplicates.page import (
@@ -117,6 +114,9 @@ def duplicates(
     others, unnamed_others = _listed(against, exclude) if against else ([], [])
     check_outputs(outputs, [image.path for image in (*files, *others)], ours)
     _check_reference(files, others, against)
+    from deephash_pipeline.deephash import FeatureExtractor  # noqa: PLC0415 - what is wrong is said before PyTorch is loaded
+    from deephash_pipeline.photographs.duplicates.finding import find_duplicates  # noqa: PLC0415
+
     network = partial(FeatureExtractor.pretrained, device=device)
     with ImageIndex.open(index, read_only=True, device="cpu") if index else nullcontext() as images:
         if images is not None and not (isinstance(images.index, HammingIndex) and images.index.features):

@@ -2,11 +2,10 @@
 
 import click
 
+from deephash_pipeline.cli.columns import print_left_out
 from deephash_pipeline.cli.hashers import named_hasher
-from deephash_pipeline.cli.options import device_option, print_left_out
+from deephash_pipeline.cli.options import device_option
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.encoding import CodeFolder, EncodingWorkers, Source, encode_source
-from deephash_pipeline.encoding.encode import IMAGES_PER_BLOCK
 
 
 @click.command()
@@ -16,9 +15,7 @@ from deephash_pipeline.encoding.encode import IMAGES_PER_BLOCK
 @click.option("--workers", type=click.IntRange(1), help="Processes of one thread.  [default: one a core]")
 @click.option("--engine", type=click.Choice(["local", "ray"]), default="local", show_default=True)
 @click.option("--address", help="Of the Ray cluster, such as auto.  [default: one on this machine]")
-@click.option(
-    "--images-per-block", type=click.IntRange(1), help=f"Images that one file has.  [default: {IMAGES_PER_BLOCK}]"
-)
+@click.option("--images-per-block", type=click.IntRange(1), help="Images that one file has.  [default: 1024]")
 @click.option("--image-column", default="image", show_default=True, help="Of Parquet files.")
 @device_option
 def encode(
@@ -38,8 +35,11 @@ def encode(
     images, of tar shards in WebDataset's layout or of Parquet files, a glob of these, or a list: .txt, or .csv with a
     column path. All may be in an object store. The same command goes on where a killed one was.
     """
+    loaded = named_hasher(hasher, "cpu")
+    from deephash_pipeline.encoding import CodeFolder, EncodingWorkers, Source, encode_source  # noqa: PLC0415 - with PyTorch
+
     report = encode_source(
-        named_hasher(hasher, "cpu"),
+        loaded,
         Source(source, image_column),
         output,
         EncodingWorkers(workers, "ray" if engine == "ray" else "local", address, device),

@@ -4,12 +4,13 @@ import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from deephash_pipeline.cli.columns import print_columns, print_left_out
 from deephash_pipeline.cli.hashers import HASHER_HELP, is_cell, named_hasher
-from deephash_pipeline.cli.options import FOLDER, device_option, json_option, opened, print_columns, print_left_out
+from deephash_pipeline.cli.options import FOLDER, device_option, json_option, opened
 from deephash_pipeline.cli.vectors import (
     FACTS,
     add_vectors,
@@ -20,14 +21,12 @@ from deephash_pipeline.cli.vectors import (
 )
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.folders import INDEX_FILE, holds_index
-from deephash_pipeline.deephash import ImageHasher
-from deephash_pipeline.encoding import CodeFolder, add_encoded
 from deephash_pipeline.hamming import HammingIndex
 from deephash_pipeline.hamming.replacing import ONNX_HASHER, delete_index, holds_vectors
-from deephash_pipeline.hashing import require_hash_function
 from deephash_pipeline.photographs import (
     AddedImages,
     ImageIndex,
+    add_files,
     bring_up_to_date,
     has_other_hasher,
     list_images,
@@ -38,6 +37,10 @@ from deephash_pipeline.photographs.changes import gone
 from deephash_pipeline.photographs.fitted import BITS, fewest, has_outgrown, hasher_of, refit
 from deephash_pipeline.photographs.stored import is_shipped
 from deephash_pipeline.photographs.updating import Missing
+
+if TYPE_CHECKING:
+    from deephash_pipeline.deephash import ImageHasher
+    from deephash_pipeline.encoding import CodeFolder
 
 method_option = click.option("--method", help="Hash function to fit, a name that `methods` lists.")
 
@@ -94,8 +97,6 @@ def build(
         raise InputError("--method, --labels and --bits fit a hash function: leave out --hasher and --codes")
     if labels not in (None, "folder"):
         raise InputError(f"--labels {labels}: of images, give `folder`; a CSV in PATHS may have a column label")
-    if method is not None:
-        require_hash_function(method)
     if bits not in (None, *BITS):
         raise InputError(f"--bits {bits}: of images, give {', '.join(map(str, BITS[:-1]))} or {BITS[-1]}")
     if not (paths or codes):
@@ -103,7 +104,11 @@ def build(
         raise InputError(f"no PATHS are given: name folders, globs or CSV files of images{of_run}")
     # A folder that has lost all its pictures is a state that an index is brought to.
     files, skipped = list_images(paths, empty=holds_index(index)) if paths else ([], [])
-    encoded = CodeFolder(codes) if codes else None
+    if method is not None:
+        from deephash_pipeline.hashing import require_hash_function  # noqa: PLC0415 - scikit-learn takes seconds
+
+        require_hash_function(method)
+    encoded = _encoded(codes) if codes else None
     own = not (hasher or codes)
     if encoded is not None:
         made = encoded.hasher(device)
@@ -115,6 +120,8 @@ def build(
     with rebuilt(index, made, features=own) if replacing else _made_or_opened(index, made, own) as images:
         click.echo(f"{made!r}, trained on {made.description.trained_on}", err=True)
         if encoded is not None:
+            from deephash_pipeline.encoding import add_encoded  # noqa: PLC0415
+
             report = add_encoded(images, encoded)
         else:
             report = bring_up_to_date(images, files, searched_folders(paths), missing or "few", verify)
@@ -140,8 +147,14 @@ def build(
     _keep_for_onnx(index, made)
 
 
+def _encoded(codes: str) -> "CodeFolder":
+    from deephash_pipeline.encoding import CodeFolder  # noqa: PLC0415 - its packages are of an extra
+
+    return CodeFolder(codes)
+
+
 @contextmanager
-def _made_or_opened(folder: Path, hasher: ImageHasher, features: bool) -> Iterator[ImageIndex]:
+def _made_or_opened(folder: Path, hasher: "ImageHasher", features: bool) -> Iterator[ImageIndex]:
     """Give an index; of one that has not come about nothing is left."""
     new = not (folder / INDEX_FILE).exists()
     with ImageIndex.create_or_open(folder, hasher, features) as images:
@@ -166,7 +179,7 @@ def refit_command(index: Path, method: str | None, labels: str | None, device: s
     _keep_for_onnx(index, made)
 
 
-def _keep_for_onnx(folder: Path, hasher: ImageHasher) -> None:
+def _keep_for_onnx(folder: Path, hasher: "ImageHasher") -> None:
     """Write the hasher as an ONNX model too, where such a one has made the codes: `search` needs no PyTorch then."""
     if hasher.description.runtime == "onnx" and not (folder / ONNX_HASHER).exists():
         from deephash_pipeline.deephash.export import export_onnx  # noqa: PLC0415 - other indexes need no exporter
@@ -176,7 +189,7 @@ def _keep_for_onnx(folder: Path, hasher: ImageHasher) -> None:
             export_onnx(hasher, folder / ONNX_HASHER)
 
 
-def _report_fit(folder: Path, hasher: ImageHasher) -> None:
+def _report_fit(folder: Path, hasher: "ImageHasher") -> None:
     click.echo(f"{folder}: {hasher!r}, fitted on {hasher.description.training_images:,} of its images")
 
 
@@ -199,7 +212,7 @@ def add(index: Path, paths: Sequence[str], device: str, **of_vectors: Any) -> No
         raise InputError("no PATHS are given: name folders, globs or CSV files of images, or --vectors")
     files, skipped = list_images(paths)
     with ImageIndex.open(index, device=device) as images:
-        _report(index, images, images.add_files(files), skipped)
+        _report(index, images, add_files(images, files), skipped)
 
 
 @index.command()

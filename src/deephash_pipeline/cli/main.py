@@ -8,53 +8,43 @@ from importlib import import_module
 from typing import Any
 
 import click
-from kedro.framework.cli.utils import LazyGroup
 
 from deephash_pipeline import __version__
+from deephash_pipeline.cli.commands import COMMANDS
+from deephash_pipeline.cli.refusals import guarded
+from deephash_pipeline.common.extras import missing
 from deephash_pipeline.common.imports import imported_for_good
 
-COMMANDS = {
-    "run": "run.run",
-    "new": "project.new",
-    "methods": "methods.methods",
-    "parameters": "parameters.parameters",
-    "hasher": "project.hasher",
-    "status": "provenance.status",
-    "encode": "encode.encode",
-    "index": "index.index",
-    "search": "search.search",
-    "duplicates": "duplicates.duplicates",
-    "pairs": "pairs.pairs",
-    "serve": "serve.serve",
-    "export": "export.export",
-    "export-onnx": "package.export_onnx",
-    "export-huggingface": "package.export_huggingface",
-    "log-model": "package.log_model",
-}
-"""Name -> module beside this one, and name in it."""
 
-
-class LateCommands(LazyGroup):
+class LateCommands(click.Group):
     """Commands that are imported when they are asked for, with all that stays to the end."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Name the commands."""
+        return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> Any:
         """Import a command, and have it report bad input in one line."""
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, name = COMMANDS[cmd_name].place.partition(".")
         try:
             with imported_for_good():
-                command = super().get_command(ctx, cmd_name)
-                return command and import_module("deephash_pipeline.cli.refusals").guarded(command)
+                return guarded(getattr(import_module(f"deephash_pipeline.cli.{module}"), name))
+        except ModuleNotFoundError as error:
+            raise missing(error, "pipeline") from error
         except KeyboardInterrupt:
             # Most of what a command waits for at its beginning are these imports.
             click.echo("Error: interrupted", err=True)
             sys.exit(130)
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the table of commands, none of which is imported."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, command.summary) for name, command in COMMANDS.items()])
 
-@click.group(
-    cls=LateCommands,
-    name="deephash-pipeline",
-    context_settings={"help_option_names": ["-h", "--help"]},
-    lazy_subcommands={name: f"deephash_pipeline.cli.{place}" for name, place in COMMANDS.items()},
-)
+
+@click.group(cls=LateCommands, name="deephash-pipeline", context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__)
 def cli() -> None:
     """Short binary codes for images: learn them, measure them, use them."""

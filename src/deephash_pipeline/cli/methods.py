@@ -1,13 +1,12 @@
 """``deephash-pipeline methods``: the table of all methods."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import click
 
-from deephash_pipeline.cli.options import print_columns
-from deephash_pipeline.hashing import HASH_FUNCTIONS
-from deephash_pipeline.losses import LOSSES
+from deephash_pipeline.cli.columns import print_columns
 from deephash_pipeline.pipelines.grid import CLASSIFIER_BASELINE, METHODS, PRE_TRAINING
+from deephash_pipeline.pipelines.method_facts import HASH_FUNCTIONS, LOSSES
 
 ONE_LABEL = "one label an image"
 
@@ -45,7 +44,7 @@ def method_of(key: str) -> Method:
     if key == CLASSIFIER_BASELINE.method:
         return Method(key, name, "classifier baseline", ONE_LABEL, "none: the predicted class as a code")
     if key in HASH_FUNCTIONS:
-        found: Any = HASH_FUNCTIONS[key]
+        found = HASH_FUNCTIONS[key]
         kind = "hash function on z"
     else:
         found = LOSSES.get(key, LOSSES["exponentiated"])

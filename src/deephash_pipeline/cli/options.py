@@ -1,11 +1,8 @@
-"""What several commands have: arguments, options, the index that they name, and images that are left out."""
+"""What several commands have: arguments, options, and the index that they name."""
 
-from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 import click
-from rich.cells import cell_len
 
 from deephash_pipeline.cli.vectors import open_vector_index
 from deephash_pipeline.common.errors import InputError
@@ -14,7 +11,6 @@ from deephash_pipeline.hamming.replacing import holds_vectors
 from deephash_pipeline.photographs import ImageIndex
 from deephash_pipeline.photographs.stored import Runtime
 
-CONTROL_CHARACTERS = {code: ascii(chr(code))[1:-1] for code in (*range(32), 127)}
 FOLDER = click.Path(path_type=Path)
 FILE = click.Path(path_type=Path, dir_okay=False, allow_dash=True)
 overwrite_option = click.option("--overwrite", is_flag=True, help="Write in the place of files that are there.")
@@ -50,18 +46,3 @@ def opened(
 
     codes = open_engine(engine, default_name(folder), approximate)
     return ImageIndex.open(folder, True, device, runtime, codes)
-
-
-def print_left_out(broken: Iterable[Any]) -> None:
-    """Name images that are left out, a line each, and why."""
-    for image in broken:
-        click.echo(f"left out: {image.name}: {image.reason}".translate(CONTROL_CHARACTERS), err=True)
-
-
-def print_columns(rows: Sequence[Sequence[str]]) -> None:
-    """Print rows in columns of which nothing is cut or wrapped, in a pipe as in a terminal; a row is a line."""
-    shown = [[cell.translate(CONTROL_CHARACTERS) for cell in row] for row in rows]
-    widths = [max(map(cell_len, column)) for column in zip(*shown, strict=True)]
-    for row in shown:
-        cells = (cell + " " * (width - cell_len(cell)) for cell, width in zip(row, widths, strict=True))
-        click.echo("  ".join(cells).rstrip())

@@ -9,9 +9,9 @@ import click
 from kedro.framework.project import settings
 from pydantic import BaseModel, ValidationError
 
-from deephash_pipeline.cli.options import print_columns
+from deephash_pipeline.cli.columns import print_columns
+from deephash_pipeline.cli.project_faults import enter_project
 from deephash_pipeline.cli.provenance import ENV_HELP, split_params
-from deephash_pipeline.cli.refusals import enter_project
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.parameters import faults_in_one_line
 from deephash_pipeline.project.environments import LayeredConfigLoader

@@ -7,20 +7,21 @@ from typing import Any
 
 import click
 from kedro import __version__ as kedro_version
+from kedro.framework.project import pipelines
 from kedro.framework.session import KedroSession
 from kedro.io import DatasetError
 
+from deephash_pipeline.cli.project_faults import refuse_characters
 from deephash_pipeline.cli.provenance import catalog_of
-from deephash_pipeline.cli.refusals import refuse_characters
-from deephash_pipeline.common.cell import Cell
+from deephash_pipeline.common.cell import FIELD, LONG_CODES, Cell
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.outputs import check_outputs
 from deephash_pipeline.common.project_folder import project_root, template
 from deephash_pipeline.common.writing import cannot_write
 from deephash_pipeline.deephash import ImageHasher
 from deephash_pipeline.hashers.files import is_hasher
-from deephash_pipeline.pipelines.grid import ALL_CODE_LENGTHS, LONG_CODE_LENGTHS, METHODS, cells
-from deephash_pipeline.pipelines.shared.hashers import hasher_of
+from deephash_pipeline.pipelines.grid import ALL_CODE_LENGTHS, METHODS, cells
+from deephash_pipeline.pipelines.shared.hashers import PARTS_OF_HASHERS, hasher_of
 from deephash_pipeline.project.environments import environments
 
 PYPROJECT = f"""\
@@ -79,14 +80,31 @@ def hasher_of_run(benchmark: str, cell: str) -> ImageHasher:
         InputError: there is no project here, no such benchmark or cell, or it has not been run.
     """
     wanted = parsed_cell(cell)
+    catalog = run_catalog(benchmark)
     try:
-        return hasher_of(run_catalog(benchmark), wanted)
+        return hasher_of(catalog, wanted)
     except DatasetError as error:
-        long = " --pipelines=long_codes" if wanted.code_length in LONG_CODE_LENGTHS else ""
         raise InputError(
             f"{cell} of {benchmark} has not been run, {str(error).partition(':')[0]}: "
-            f"deephash-pipeline run --env={benchmark}" + long
+            f"deephash-pipeline run --env={benchmark}{_options_that_make(wanted, catalog)}"
         ) from error
+
+
+def _options_that_make(cell: Cell, catalog: Any) -> str:
+    """Name the pipeline of a cell, and what its hasher is put together from as far as that is not there."""
+    made_by = next(name for name in ("full", FIELD, LONG_CODES) if f"{cell.namespace}.codes" in _outputs(name))
+    whole = f"{cell.namespace}.hasher"
+    parts = [whole] if whole in _outputs(made_by) else [f"{cell.namespace}.encoder", *PARTS_OF_HASHERS]
+    lacking = [name for name in parts if not catalog.exists(name)]
+    of_pipeline = "" if made_by == "full" else f" --pipelines={made_by}"
+    # Where all is there, it is damaged.
+    selected = f" --to-outputs={','.join(lacking)}" if lacking else f" --namespaces={cell.namespace} --force"
+    return of_pipeline + selected
+
+
+def _outputs(pipeline: str) -> set[str]:
+    outputs: set[str] = pipelines[pipeline].all_outputs()
+    return outputs
 
 
 def parsed_cell(name: str) -> Cell:

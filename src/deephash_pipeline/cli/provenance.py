@@ -14,7 +14,8 @@ from kedro.framework.session import KedroSession
 from kedro.pipeline import Pipeline
 from kedro.pipeline.pipeline import OutputNotUniqueError
 
-from deephash_pipeline.cli.refusals import enter_project, of_option
+from deephash_pipeline.cli.project_faults import enter_project
+from deephash_pipeline.cli.refusals import of_option
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.project_folder import project_root
 from deephash_pipeline.project.checks import check_parameters

@@ -13,8 +13,9 @@ from kedro.framework.project import pipelines
 from kedro.pipeline import Pipeline
 from omegaconf import OmegaConf
 
+from deephash_pipeline.cli.project_faults import enter_project
 from deephash_pipeline.cli.provenance import ENV_HELP, INDEXING, joined, open_catalog, split_params
-from deephash_pipeline.cli.refusals import enter_project, of_option
+from deephash_pipeline.cli.refusals import of_option
 from deephash_pipeline.common.cell import FIELD, FIELD_AT_A_GLANCE, FULL_AT_A_GLANCE, LONG_CODES
 from deephash_pipeline.common.errors import InputError, blamed_on
 from deephash_pipeline.pipelines.grid import INDEXED

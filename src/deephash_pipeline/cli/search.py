@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from deephash_pipeline.cli.columns import print_columns
 from deephash_pipeline.cli.options import (
     FOLDER,
     approximate_option,
@@ -16,7 +17,6 @@ from deephash_pipeline.cli.options import (
     engine_option,
     json_option,
     opened,
-    print_columns,
 )
 from deephash_pipeline.cli.vectors import found_vectors, refuse_without_vectors
 from deephash_pipeline.common.errors import InputError

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import click
 
-from deephash_pipeline.cli.options import FOLDER, approximate_option, device_option, engine_option, print_left_out
+from deephash_pipeline.cli.columns import print_left_out
+from deephash_pipeline.cli.options import FOLDER, approximate_option, device_option, engine_option
 from deephash_pipeline.cli.options import opened as open_index
 from deephash_pipeline.cli.vectors import build_of_vectors, refuse_without_vectors
 from deephash_pipeline.common.errors import InputError

@@ -52,9 +52,9 @@ def refuse_without_vectors(options: dict[str, Any], remedy: str = "name their fi
 
 def build_of_vectors(folder: Path, anew: bool, **options: Any) -> None:
     """Make an index of a file of vectors, and say what to expect of it."""
-    from deephash_pipeline.embeddings import VectorIndex  # noqa: PLC0415
-
     source, ids, labels = read_given(options)
+    from deephash_pipeline.embeddings import VectorIndex  # noqa: PLC0415 - what is wrong with a file is said before
+
     names = {"method": "method", "bits": "code_length", "rescore": "rescore", "recall": "recall"}
     chosen = {name: options[given] for given, name in names.items() if options.get(given) is not None}
     if options.get("queries") is not None:

@@ -1,19 +1,81 @@
-"""Packages of extras, which only those who use them install."""
+"""Packages of extras, which only those who use them install, and the command that does."""
 
+import json
+import shutil
+import sys
 from importlib import import_module
+from importlib.metadata import PackageNotFoundError, distribution, requires
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
+from urllib.parse import urlparse
 
 from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.project_folder import PACKAGE
+
+NAME = "deephash-pipeline"
+
+
+def installing(*requirements: str) -> str:
+    """Give the command that installs packages into this environment, which has pip or was made by uv.
+
+    Example:
+        >>> installing("scipy").split()[-2:]
+        ['install', 'scipy']
+    """
+    words = " ".join(f"'{each}'" if set("[]<>=~!;@ ") & {*each} else each for each in requirements)
+    if find_spec("pip") is not None:
+        return f"pip install {words}"
+    uv = shutil.which("uv") or next((str(each) for each in [_clone() / ".uv/bin/uv"] if each.is_file()), "uv")
+    return f"VIRTUAL_ENV={sys.prefix} {uv} pip install {words}"
+
+
+def installing_extra(extra: str) -> str:
+    """Give the command that installs an extra of this package from where the package is from; it is on no index.
+
+    Where that is not known, the packages of the extra are named.
+    """
+    if (_clone() / "pyproject.toml").is_file():
+        return installing(f"{_clone()}[{extra}]")
+    if place := _installed_from():
+        return installing(f"{NAME}[{extra}] @ {place}")
+    return installing(*_packages_of(extra))
+
+
+def _clone() -> Path:
+    return PACKAGE.parents[1]
+
+
+def _installed_from() -> str:
+    """Give the address that pip has noted of what was not from an index; nothing if it is a file that is gone."""
+    try:
+        noted = json.loads(distribution(NAME).read_text("direct_url.json") or "{}")
+    except PackageNotFoundError:
+        return ""
+    url, version = noted.get("url", ""), noted.get("vcs_info", {})
+    if version:
+        return f"{version['vcs']}+{url}@{version['commit_id']}"
+    return url if url and (not url.startswith("file:") or Path(urlparse(url).path).exists()) else ""
+
+
+def _packages_of(extra: str) -> list[str]:
+    found = []
+    for text in requires(NAME) or []:
+        requirement, _, marker = (part.strip() for part in text.partition(";"))
+        if marker in (f"extra == '{extra}'", f'extra == "{extra}"'):
+            of_other = requirement.removeprefix(f"{NAME}[")
+            found += [requirement] if of_other == requirement else _packages_of(of_other.partition("]")[0])
+    return found
 
 
 def missing(error: ImportError, extra: str) -> InputError:
-    """Name what cannot be imported, and the extra that installs it.
+    """Name what cannot be imported, and the command that installs its extra.
 
     Example:
         >>> str(missing(ModuleNotFoundError("No module named 'kedro'", name="kedro"), "pipeline"))
-        "`kedro` cannot be imported (No module named 'kedro'): pip install 'deephash-pipeline[pipeline]'"
+        "`kedro` cannot be imported (No module named 'kedro'): ..."
     """
-    return InputError(f"`{error.name}` cannot be imported ({error}): pip install 'deephash-pipeline[{extra}]'")
+    return InputError(f"`{error.name}` cannot be imported ({error}): {installing_extra(extra)}")
 
 
 def required(module: str, extra: str) -> Any:

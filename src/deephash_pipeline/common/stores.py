@@ -16,10 +16,11 @@ from typing import Any
 from uuid import uuid4
 
 from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.extras import installing
 from deephash_pipeline.common.writing import cannot_write, require_regular
 
 SCHEME = re.compile(r"([a-zA-Z][a-zA-Z0-9+]+)://")
-EXTRAS = {"s3": "`pip install deephash-pipeline[s3]`", "gs": "`pip install gcsfs`", "abfs": "`pip install adlfs`"}
+PACKAGES = {"s3": "s3fs", "gs": "gcsfs", "abfs": "adlfs"}
 
 
 def is_remote(address: str | Path) -> bool:
@@ -90,7 +91,7 @@ def reached(address: str | Path, **options: Any) -> Iterator[tuple[Any, str]]:
     except (FileNotFoundError, FileExistsError, InputError):
         raise
     except ImportError as error:
-        remedy = EXTRAS.get(scheme, "install the package that fsspec names")
+        remedy = f"`{installing(PACKAGES[scheme])}`" if scheme in PACKAGES else "install the package that fsspec names"
         raise InputError(f"{address} cannot be reached without a package ({error}): {remedy}") from error
     except Exception as error:
         if not is_remote(address) or not _of_the_store(error):

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.extras import installing
 from deephash_pipeline.hamming.features import ROWS_AT_ONCE
 
 SAFETENSORS_DTYPES = {"F16": "<f2", "F32": "<f4", "F64": "<f8"}
@@ -110,7 +111,7 @@ class ParquetVectors:
             import pyarrow  # noqa: PLC0415 - other files are read without it
             import pyarrow.parquet  # noqa: PLC0415
         except ImportError as error:
-            raise InputError(f"{path} needs pyarrow ({error}): pip install pyarrow") from error
+            raise InputError(f"{path} needs pyarrow ({error}): {installing('pyarrow')}") from error
         self.name, self._arrow = str(path), pyarrow
         self._reading = (OSError, pyarrow.ArrowException)
         try:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path, PurePosixPath
-from typing import IO, NamedTuple
+from typing import IO, TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow
@@ -15,10 +15,12 @@ import torch
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.stores import is_remote, joined, local_path, reached, read_all
-from deephash_pipeline.deephash import ImageHasher
 from deephash_pipeline.encoding.code_folder import Broken, CodeBlock, CodeFolder
 from deephash_pipeline.encoding.listing import Block, Source
 from deephash_pipeline.images.decoding.formats import SUFFIXES
+
+if TYPE_CHECKING:
+    from deephash_pipeline.deephash import ImageHasher
 
 AT_A_TIME = 128
 """Objects that are asked of a store at once, and rows of Parquet that are in memory."""
@@ -183,7 +185,7 @@ def encode_block(block: Block, work: Work) -> tuple[int, list[Broken]]:
     return len(made.names), made.broken
 
 
-def codes_of(block: Block, source: Source, hasher: ImageHasher) -> CodeBlock:
+def codes_of(block: Block, source: Source, hasher: "ImageHasher") -> CodeBlock:
     """Encode the images of a block; an id that comes again is left out."""
     listed: list[tuple[str, str | None]] = []
     known: set[str] = set()
@@ -225,7 +227,7 @@ def _refused(name: str, image: Path | bytes, label: str | None, known: set[str])
 
 
 @functools.lru_cache(maxsize=1)
-def _hasher(codes: str, digest: str, device: str) -> ImageHasher:
+def _hasher(codes: str, digest: str, device: str) -> "ImageHasher":
     """Load the hasher once in a process."""
     assert digest, "a hasher that was exchanged for another is loaded anew"
     hasher = CodeFolder(codes).hasher(device)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import safetensors
@@ -16,9 +16,11 @@ from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.stores import is_remote, joined, local_path, names_in, read_bytes, write_whole
-from deephash_pipeline.deephash import ImageHasher
 from deephash_pipeline.encoding.listing import Source
 from deephash_pipeline.provenance.arrays import arrays_digest
+
+if TYPE_CHECKING:
+    from deephash_pipeline.deephash import ImageHasher
 
 FORMAT = 2
 MANIFEST = "encoding.json"
@@ -156,12 +158,14 @@ class CodeFolder:
             raise InputError(f"{self.address} has no codes: make them by `deephash-pipeline encode`")
         return found
 
-    def hasher(self, device: str = "auto") -> ImageHasher:
+    def hasher(self, device: str = "auto") -> "ImageHasher":
         """Load the hasher that makes the codes.
 
         Raises:
             InputError: there are no codes, or it is damaged.
         """
+        from deephash_pipeline.deephash import ImageHasher  # noqa: PLC0415 - PyTorch takes seconds
+
         assert self.encoding.hasher, "a folder that was begun has a hasher"
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, HASHER)

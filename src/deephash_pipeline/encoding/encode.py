@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import xxhash
 
@@ -20,10 +20,12 @@ from deephash_pipeline.common.progress import count_steps
 from deephash_pipeline.common.ray_cluster import connected
 from deephash_pipeline.common.scripts import refuse_unguarded_script
 from deephash_pipeline.common.stores import is_remote, local_path
-from deephash_pipeline.deephash import ImageHasher
 from deephash_pipeline.encoding.blocks import Work, encode_block
 from deephash_pipeline.encoding.code_folder import Broken, CodeFolder, Encoding
 from deephash_pipeline.encoding.listing import Block, Source
+
+if TYPE_CHECKING:
+    from deephash_pipeline.deephash import ImageHasher
 
 IMAGES_PER_BLOCK = 1024
 AHEAD = 2
@@ -85,7 +87,7 @@ ALL_CORES = EncodingWorkers()
 
 
 def encode_source(
-    hasher: ImageHasher,
+    hasher: "ImageHasher",
     source: Source,
     folder: str | Path,
     workers: EncodingWorkers = ALL_CORES,
@@ -111,6 +113,7 @@ def encode_source(
     Example:
         >>> import tempfile
         >>> from PIL import Image
+        >>> from deephash_pipeline import ImageHasher
         >>> from sklearn.datasets import load_digits
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     for number, image in enumerate((load_digits().images[:3] * 15).astype("uint8")):

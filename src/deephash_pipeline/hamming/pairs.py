@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.extras import installing
 from deephash_pipeline.hamming.answers import Ids, ItemId
 from deephash_pipeline.hamming.kernels.pairs import DISTANCE_BITS, fill_table, hash_rows, pairs_in_table
 from deephash_pipeline.hamming.snapshots import Snapshot
@@ -144,7 +145,7 @@ def connected(pairs: Iterator[NDArray[np.int64]], rows: int) -> list[NDArray[np.
         from scipy.sparse import coo_matrix  # noqa: PLC0415
         from scipy.sparse.csgraph import connected_components  # noqa: PLC0415
     except ImportError as error:
-        raise InputError(f"groups of pairs need SciPy ({error}): pip install scipy") from error
+        raise InputError(f"groups of pairs need SciPy ({error}): {installing('scipy')}") from error
 
     labels = np.arange(rows)
     for some in pairs:

@@ -87,10 +87,9 @@ class AGH(HashFunction):
 
     def _cluster(self, z: NDArray[Any]) -> NDArray[np.float32]:
         count = min(self.anchors, len(np.unique(z[: 10 * self.anchors], axis=0)))
-        seed = self.random_state % 2**32
         from sklearn.cluster import MiniBatchKMeans  # noqa: PLC0415 - a fifth of a second, for every command
 
-        means = MiniBatchKMeans(count, init="random", n_init=1, max_iter=10, random_state=seed)
+        means = MiniBatchKMeans(count, init="random", n_init=1, max_iter=10, random_state=self.short_seed)
         # In single precision: what is far from 0, or very small, is not told apart there.
         centre = feature_mean(z)
         _, exponent = np.frexp(max(np.abs(z[rows] - centre).max() for rows in row_blocks(z)))

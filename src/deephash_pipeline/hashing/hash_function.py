@@ -74,9 +74,24 @@ class HashFunction(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Encoder): 
         z, labels = self._validated_training_set(X, y)
         refuse_broken(sum(count_broken(z[rows]) for rows in row_blocks(z)), len(z))
         refuse_extreme(z)
-        self._set_arrays(self._learn(z, labels))
+        self._set_arrays(self._learned(z, labels))
         self._check_outputs(z[:2].astype(np.float64))
         return self
+
+    @property
+    def short_seed(self) -> int:
+        """`random_state` as estimators of scikit-learn take it, below 2**32; that of a pipeline has 63 bits."""
+        return int(self.random_state) % 2**32
+
+    def _learned(self, z: NDArray[Any], labels: Ints) -> dict[str, NDArray[Any]]:
+        try:
+            return self._learn(z, labels)
+        except ValueError as error:
+            # Of a private module of scikit-learn.
+            if type(error).__name__ != "InvalidParameterError":
+                raise
+            remedy = " (a seed for scikit-learn is self.short_seed)" if "random_state" in str(error) else ""
+            raise InputError(f"{type(self).__name__}: {' '.join(str(error).split())}{remedy}") from error
 
     def transform(self, X: Any) -> Any:
         """Bits of each row, as every encoder gives them; a frame after `set_output(transform="pandas")`.
@@ -151,6 +166,8 @@ class HashFunction(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Encoder): 
         Args:
             z: checked features, float32 or float64, shape (n, D).
             labels: classes as 0..C-1, C at least 2, shape (n,), or multi-hot, shape (n, C); empty if not `supervised`.
+
+        Draws come from ``numpy.random.default_rng(self.random_state)``, or in scikit-learn from `short_seed`.
         """
 
 

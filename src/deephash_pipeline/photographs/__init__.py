@@ -6,7 +6,7 @@ It knows `deephash` and `hamming`, and neither Kedro nor a command line nor HTTP
 from deephash_pipeline.photographs.index import ImageIndex
 from deephash_pipeline.photographs.listing import ListedImage, list_images, searched_folders
 from deephash_pipeline.photographs.rebuilding import EncodedDatabase, has_other_hasher, rebuilt, write_index
-from deephash_pipeline.photographs.updating import AddedImages, bring_up_to_date
+from deephash_pipeline.photographs.updating import AddedImages, add_files, bring_up_to_date
 from deephash_pipeline.photographs.watching import Watch
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "ImageIndex",
     "ListedImage",
     "Watch",
+    "add_files",
     "bring_up_to_date",
     "has_other_hasher",
     "list_images",

@@ -2,19 +2,19 @@
 
 import shutil
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.deephash import ImageHasher
-from deephash_pipeline.deephash.feature_hash import learned
 from deephash_pipeline.hamming import HammingIndex
 from deephash_pipeline.hamming.replacing import HASHER, PICTURES, holds_vectors, replacing_index
 from deephash_pipeline.hashers.base import EncodedPixels
-from deephash_pipeline.hashing import HASH_FUNCTIONS, require_hash_function
-from deephash_pipeline.hashing.srh import SRH
 from deephash_pipeline.photographs.index import ImageIndex
 from deephash_pipeline.retrieval import pack_bits
+
+if TYPE_CHECKING:
+    from deephash_pipeline.deephash import ImageHasher
 
 FEWEST = 200
 """Pictures below which a hash function that was fitted on others is better; of long codes, two for each bit."""
@@ -29,7 +29,7 @@ BITS = (64, 128, 256)
 """Code lengths of the hashers for photographs that come with the package; usually the second."""
 
 
-def hasher_of(folder: Path, code_length: int | None, device: str, anew: bool = False) -> ImageHasher:
+def hasher_of(folder: Path, code_length: int | None, device: str, anew: bool = False) -> "ImageHasher":
     """Load the hasher of an index, or for a new one that which comes with the package.
 
     Args:
@@ -41,6 +41,8 @@ def hasher_of(folder: Path, code_length: int | None, device: str, anew: bool = F
     Raises:
         InputError: the index has another code length.
     """
+    from deephash_pipeline.deephash import ImageHasher  # noqa: PLC0415 - who only looks at an index needs no PyTorch
+
     if (folder / HASHER).is_file():
         own = ImageHasher.load(folder / HASHER, device)
         if code_length in (None, own.code_length):
@@ -66,7 +68,7 @@ def has_outgrown(images: ImageIndex) -> bool:
     return min(len(images), MOST) >= GROWN * fitted_on
 
 
-def refit(folder: Path, method: str | None = None, labels: bool = False, device: str = "auto") -> ImageHasher:
+def refit(folder: Path, method: str | None = None, labels: bool = False, device: str = "auto") -> "ImageHasher":
     """Fit a hash function on the features in an index, and make all of its codes anew by it; no picture is read.
 
     Args:
@@ -82,10 +84,14 @@ def refit(folder: Path, method: str | None = None, labels: bool = False, device:
     Raises:
         InputError: the index keeps no features or has too few pictures, or the method does not suit.
     """
-    if method is not None:
-        require_hash_function(method)
+    if not folder.is_dir():
+        raise InputError(f"there is no index {folder}: make it by `deephash-pipeline index build {folder} PATHS`")
     if holds_vectors(folder):
         raise InputError(f"{folder} has vectors: `index build --vectors ... --anew` fits on them again")
+    if method is not None:
+        from deephash_pipeline.hashing import require_hash_function  # noqa: PLC0415
+
+        require_hash_function(method)
     # Who writes the index is told before the work.
     with replacing_index(folder) as beside:
         hasher = _fitted(folder, method or USUAL, labels, device)
@@ -102,7 +108,12 @@ def refit(folder: Path, method: str | None = None, labels: bool = False, device:
     return hasher
 
 
-def _fitted(folder: Path, method: str, labels: bool, device: str) -> ImageHasher:
+def _fitted(folder: Path, method: str, labels: bool, device: str) -> "ImageHasher":
+    from deephash_pipeline.deephash import ImageHasher  # noqa: PLC0415
+    from deephash_pipeline.deephash.feature_hash import learned  # noqa: PLC0415
+    from deephash_pipeline.hashing import HASH_FUNCTIONS  # noqa: PLC0415
+    from deephash_pipeline.hashing.srh import SRH  # noqa: PLC0415
+
     with ImageIndex.open(folder, read_only=True, device=device) as images:
         assert isinstance(images.index, HammingIndex) and isinstance(images.hasher, ImageHasher)
         if not images.index.features:

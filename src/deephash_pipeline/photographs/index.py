@@ -19,7 +19,7 @@ from deephash_pipeline.hamming.texts import Texts, one_form, texts
 from deephash_pipeline.hashers import BaseHasher
 from deephash_pipeline.hashers.base import EncodedPixels
 from deephash_pipeline.images.batches import Images
-from deephash_pipeline.photographs.changes import DIGEST, STAMP, compared
+from deephash_pipeline.photographs.changes import DIGEST, STAMP
 from deephash_pipeline.photographs.listing import ListedImage
 from deephash_pipeline.photographs.ordering import in_best_order
 from deephash_pipeline.photographs.stored import (
@@ -30,7 +30,6 @@ from deephash_pipeline.photographs.stored import (
     stored_hasher,
     write_picture,
 )
-from deephash_pipeline.photographs.updating import AddedImages, carry_out
 from deephash_pipeline.provenance import content_digest
 
 if TYPE_CHECKING:
@@ -167,17 +166,6 @@ class ImageIndex(CodedItems):
         except BaseException:
             index.close()
             raise
-
-    def add_files(self, images: Sequence[ListedImage]) -> AddedImages:
-        """Add image files, decoded in parallel; what is added is stored for good batch by batch.
-
-        Those that are there already are passed over, so a run that was killed goes on where it was; those whose size or
-        time of change has become another are encoded again. A file is one item, under whatever names it is given.
-
-        Args:
-            images: images whose ids differ.
-        """
-        return carry_out(self, compared(self._own(), images))
 
     def store(self, encoded: EncodedPixels, images: Sequence[ListedImage]) -> None:
         """Store listed images for good, by what the hasher made of them."""

@@ -20,7 +20,7 @@ from deephash_pipeline.photographs.changes import has_label
 from deephash_pipeline.photographs.index import ImageIndex
 from deephash_pipeline.photographs.listing import ListedImage
 from deephash_pipeline.photographs.stored import picture_name, same_hasher, write_picture
-from deephash_pipeline.photographs.updating import AddedImages
+from deephash_pipeline.photographs.updating import AddedImages, add_files
 
 if TYPE_CHECKING:
     from deephash_pipeline.deephash import ImageHasher
@@ -69,7 +69,7 @@ def _keep_pictures(place: Path, images: ImageIndex) -> int:
         (images.folder / PICTURES).mkdir()
     for image in kept:
         shutil.copyfile(place / image.path, images.folder / image.path)
-    return images.add_files(kept).added
+    return add_files(images, kept).added
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -20,10 +20,8 @@ from deephash_pipeline.photographs.changes import (
     unlinked,
     with_digest,
 )
+from deephash_pipeline.photographs.index import ImageIndex
 from deephash_pipeline.photographs.listing import ListedImage
-
-if TYPE_CHECKING:
-    from deephash_pipeline.photographs.index import ImageIndex
 
 COPIED_AT_A_TIME = 1024
 Missing = Literal["few", "few_or_none", "all", "none"]
@@ -59,7 +57,23 @@ class AddedImages:
     kept: int = 0
 
 
-def carry_out(images: "ImageIndex", changes: Changes) -> AddedImages:
+def add_files(images: ImageIndex, files: Sequence[ListedImage]) -> AddedImages:
+    """Add image files to an index, decoded in parallel; what is added is stored for good batch by batch.
+
+    Those that are there already are passed over, so a run that was killed goes on where it was; those whose size or
+    time of change has become another are encoded again. A file is one item, under whatever names it is given.
+
+    Args:
+        images: the index.
+        files: files whose ids differ.
+
+    Raises:
+        InputError: the index cannot be written.
+    """
+    return carry_out(images, compared(images._own(), files))
+
+
+def carry_out(images: ImageIndex, changes: Changes) -> AddedImages:
     """Encode the new and the changed of the files that an index was compared with."""
     report = AddedImages(there=changes.there, skipped=changes.skipped)
     _copy(images, changes, report)
@@ -80,7 +94,7 @@ def carry_out(images: "ImageIndex", changes: Changes) -> AddedImages:
     return report
 
 
-def _copy(images: "ImageIndex", changes: Changes, report: AddedImages) -> None:
+def _copy(images: ImageIndex, changes: Changes, report: AddedImages) -> None:
     """Store images under the codes of items with the same content."""
     for start in range(0, len(changes.copies), COPIED_AT_A_TIME):
         some, sources = zip(*changes.copies[start : start + COPIED_AT_A_TIME], strict=True)
@@ -101,7 +115,7 @@ def _copy(images: "ImageIndex", changes: Changes, report: AddedImages) -> None:
 
 
 def bring_up_to_date(
-    images: "ImageIndex",
+    images: ImageIndex,
     listed: Sequence[ListedImage],
     folders: Sequence[Path],
     missing: Missing = "few",

@@ -9,8 +9,7 @@ from typing import Any
 
 from deephash_pipeline.common.cell import SHOWN_CODE_LENGTH, Cell
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.hashing import HASH_FUNCTIONS
-from deephash_pipeline.losses import LOSSES
+from deephash_pipeline.pipelines.method_facts import HASH_FUNCTIONS, LOSSES
 
 CODE_LENGTHS = (12, 16, 24, 32, 48)
 LONG_CODE_LENGTHS = (64, 128)

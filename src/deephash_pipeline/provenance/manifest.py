@@ -12,7 +12,7 @@ from deephash_pipeline.provenance.digests import file_digest, text_digest
 SUFFIX = ".provenance.json"
 FORMAT = 2
 SEAL = ', "seal": "'
-REMEDY = "make it again with `kedro run --pipelines=full`"
+REMEDY = "delete it, and a run makes it again"
 
 
 class DamagedError(InputError):

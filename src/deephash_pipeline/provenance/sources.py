@@ -23,6 +23,7 @@ from deephash_pipeline.provenance.digests import content_digest, text_digest
 
 WITHOUT_EFFECT = (
     "common.errors",
+    "common.extras",
     "common.machine_code",
     "common.progress",
     "common.registry",
@@ -55,7 +56,7 @@ def sources(functions: Collection[Callable[..., Any]], keys: Collection[str] = (
     reached, entries = frozenset(map(_place_of, functions)), frozenset[Place]()
     while True:
         closure = _closure(reached | entries)
-        tables = [_entries(*place) for place in closure]
+        tables = [entries_of(*place) for place in closure]
         chosen = frozenset(table[key] for table in tables for key in keys if key in table)
         if chosen <= entries:
             return dict(_digests(closure))
@@ -104,7 +105,7 @@ def _counts(module: str) -> bool:
 @functools.cache
 def _definition(module: str, name: str | None) -> tuple[str, frozenset[Place]]:
     """Give the text of the code that makes a name, and the names that it uses."""
-    statements, imports, _ = _read(module)
+    statements, imports, _ = read_module(module)
     if name is None:
         handed_on = (_imported(module, each, []) for each in imports)
         return "", frozenset((module, each) for each in statements).union(*handed_on)
@@ -113,14 +114,14 @@ def _definition(module: str, name: str | None) -> tuple[str, frozenset[Place]]:
     for statement in [*statements.get(name, ()), *statements.get("", ())]:
         text.append(text_of(statement))
         names |= set(_names(statement, module))
-        text += (f"{file.name}: {content_digest(file)}" for file in named_files(statement, _read(module).folder))
+        text += (f"{file.name}: {content_digest(file)}" for file in named_files(statement, read_module(module).folder))
     return "\n".join(text), frozenset(names)
 
 
 @functools.cache
-def _entries(module: str, name: str | None) -> dict[str, Place]:
+def entries_of(module: str, name: str | None) -> dict[str, Place]:
     """Give the entries of a table, and where they are; none of what is no table."""
-    for statement in _read(module).statements.get(name or "", ()):
+    for statement in read_module(module).statements.get(name or "", ()):
         call = getattr(statement, "value", None)
         if is_table(call):
             return {key: _entry(module, place) for key, place in ast.literal_eval(call.args[0]).items()}
@@ -133,7 +134,8 @@ def _entry(module: str, place: str) -> Place:
 
 
 @functools.cache
-def _read(module: str) -> _Module:
+def read_module(module: str) -> _Module:
+    """Parse a module that is there."""
     path = _file(module)
     assert path is not None, "only modules that were found are read"
     tree = ast.parse(path.read_text(encoding="utf-8"))
@@ -159,7 +161,7 @@ def _read(module: str) -> _Module:
 def _all_names(module: str, importer: str) -> set[str]:
     """Name what ``from module import *`` brings, and more."""
     is_read = _are_one(module, importer) and _file(module) is not None
-    return _read(module).statements.keys() | _read(module).imports.keys() if is_read else set()
+    return read_module(module).statements.keys() | read_module(module).imports.keys() if is_read else set()
 
 
 def _is_empty(statement: ast.stmt) -> bool:
@@ -190,17 +192,17 @@ def _made_by(statement: ast.stmt, known: Collection[str]) -> list[str]:
 
 def _changed_by(decorators: list[ast.expr], known: Collection[str]) -> Iterator[str]:
     for decorator in decorators:
-        chain = _chain(getattr(decorator, "func", decorator))
+        chain = chain_of_names(getattr(decorator, "func", decorator))
         if len(chain) > 1 and chain[0] in known:
             yield chain[0]
-        for given in filter(None, map(_chain, getattr(decorator, "args", ()))):
+        for given in filter(None, map(chain_of_names, getattr(decorator, "args", ()))):
             yield given[0] if given[0] in known else ""
 
 
 def _names(node: ast.AST, module: str) -> Iterator[Place]:
     """Yield what a piece of code names, in annotations too: they say what a function is given."""
-    if chain := _chain(node):
-        yield from _resolve(module, chain)
+    if chain := chain_of_names(node):
+        yield from resolve(module, chain)
         return
     if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith(_root_name(module)):
         # The name of a module, for `import_module`.
@@ -208,23 +210,25 @@ def _names(node: ast.AST, module: str) -> Iterator[Place]:
         return
     if isinstance(node, ast.ImportFrom):
         # A name that is imported here and made there, under a condition, is found as what is made.
-        for made in {alias.asname or alias.name for alias in node.names} & _read(module).statements.keys():
+        for made in {alias.asname or alias.name for alias in node.names} & read_module(module).statements.keys():
             yield from _imported(module, made, [])
         return
-    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant) and _chain(node.value):
-        tables = [table for table in _resolve(module, _chain(node.value)) if _counts(table[0])]
-        yield from (entries[key] for table in tables if (key := str(node.slice.value)) in (entries := _entries(*table)))
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant) and chain_of_names(node.value):
+        tables = [table for table in resolve(module, chain_of_names(node.value)) if _counts(table[0])]
+        yield from (
+            entries[key] for table in tables if (key := str(node.slice.value)) in (entries := entries_of(*table))
+        )
     for name, value in ast.iter_fields(node):
         for part in value if isinstance(value, list) else [value]:
             if isinstance(part, ast.AST):
                 yield from _names(_unquoted(part) if name in ("annotation", "returns") else part, module)
 
 
-def _chain(node: ast.AST) -> list[str]:
+def chain_of_names(node: ast.AST) -> list[str]:
     """Give the parts of a dotted name; nothing for other code."""
     if isinstance(node, ast.Name):
         return [node.id]
-    above = _chain(node.value) if isinstance(node, ast.Attribute) else []
+    above = chain_of_names(node.value) if isinstance(node, ast.Attribute) else []
     return [*above, node.attr] if above and isinstance(node, ast.Attribute) else []
 
 
@@ -234,16 +238,16 @@ def _unquoted(annotation: ast.AST) -> ast.AST:
     return annotation
 
 
-def _resolve(module: str, chain: list[str]) -> set[Place]:
+def resolve(module: str, chain: list[str]) -> set[Place]:
     """Find where a dotted name that stands in a module may be made: nowhere outside the package, and if it is local."""
     head, *rest = chain
-    if head in _read(module).statements:
+    if head in read_module(module).statements:
         return {(module, head)}
     return _imported(module, head, rest)
 
 
 def _imported(module: str, head: str, rest: list[str]) -> set[Place]:
-    origins = [place for place in _read(module).imports.get(head, ()) if _are_one(place[0], module)]
+    origins = [place for place in read_module(module).imports.get(head, ()) if _are_one(place[0], module)]
     return set().union(*(_found_in(origin, rest if name is None else [name, *rest]) for origin, name in origins))
 
 
@@ -264,8 +268,8 @@ def _found_in(module: str, chain: list[str]) -> set[Place]:
         return {(module, None)}
     head, *rest = chain
     is_below = _file(f"{module}.{head}") is not None
-    if head in _read(module).statements or (head in _read(module).imports and not is_below):
-        return _resolve(module, chain)
+    if head in read_module(module).statements or (head in read_module(module).imports and not is_below):
+        return resolve(module, chain)
     return _found_in(f"{module}.{head}", rest) if is_below else {(module, None)}
 
 

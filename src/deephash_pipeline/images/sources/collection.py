@@ -120,7 +120,7 @@ def require_labels(labels: NDArray[Any], reader: str) -> None:
     if (labels == labels[0]).all():
         raise InputError(
             f"{reader} needs labels, but all images are of one class: label them, one folder for each class, or run "
-            "only methods that need no labels (lsh, pcah, itq, sh, lsh_centred, agh, sph, srh)."
+            "only methods that need no labels, which `deephash-pipeline methods` lists"
         )
 
 

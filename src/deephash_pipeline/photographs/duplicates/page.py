@@ -4,6 +4,7 @@ import base64
 from collections.abc import Callable, Mapping
 from io import BytesIO
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from PIL import Image
 
@@ -11,9 +12,11 @@ from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.outputs import starts_with
 from deephash_pipeline.common.templates import render
 from deephash_pipeline.images.decoding.decode import BrokenImageError, decode_image
-from deephash_pipeline.photographs.duplicates.finding import Duplicates
 from deephash_pipeline.photographs.duplicates.groups import Photo
 from deephash_pipeline.photographs.duplicates.levels import Level
+
+if TYPE_CHECKING:
+    from deephash_pipeline.photographs.duplicates.finding import Duplicates
 
 LONGER_SIDE, QUALITY = 240, 80
 UNITS = ("bytes", "kB", "MB", "GB", "TB")
@@ -23,7 +26,7 @@ is_page = starts_with(TEMPLATE.read_text(encoding="utf-8").partition('<meta name
 
 
 def render_page(
-    found: Duplicates | None,
+    found: "Duplicates | None",
     title: str,
     thumbnail: Callable[[Photo], str],
     name: Callable[[Photo], str],

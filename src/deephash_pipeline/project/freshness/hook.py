@@ -1,13 +1,12 @@
 """The Kedro hook that records what nodes make, and stops a run before its first node if it would read what is stale."""
 
 import atexit
-import json
 import logging
 import os
 import shlex
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,8 +24,8 @@ from deephash_pipeline.common.progress import duration
 from deephash_pipeline.common.working_place import CODE, FORCED, WorkingPlace
 from deephash_pipeline.project.datasets.atomic_file import AtomicFileDataset
 from deephash_pipeline.project.freshness.graph import Catalog, ProjectGraph
+from deephash_pipeline.project.freshness.mending import mending_command
 from deephash_pipeline.project.freshness.waiting import nodes_to_run, with_those_before
-from deephash_pipeline.project.parameters import flatten
 from deephash_pipeline.provenance import code_version
 from deephash_pipeline.provenance.lock import RunLock, sweep
 from deephash_pipeline.provenance.states import Kind, summarised
@@ -73,7 +72,7 @@ def refuse_what_is_stale(graph: ProjectGraph, pipeline: Pipeline, run_params: Ma
         more = f" and {len(missing) - 1} more are" if len(missing) > 1 else " is"
         raise InputError(
             f"{graph.path(missing[0])}{more} not there: run the stage that makes it, or "
-            f"`{_mending_command(run_params, missing)}`"
+            f"`{mending_command(missing, pipeline, graph.catalog, run_params, POLICY.conf_source)}`"
         )
     message = "; ".join(summarised(faults))
     damaged = any(state.kind is Kind.DAMAGED for _, state in faults)
@@ -81,38 +80,15 @@ def refuse_what_is_stale(graph: ProjectGraph, pipeline: Pipeline, run_params: Ma
         # What is read only where it is there, and is not made by what makes all it needs.
         made = set[str]().union(*(pipelines[name].all_outputs() for name in ("full", FIELD, TUNING)), pipeline.inputs())
         unneeded = [str(graph.path(name)) for name, _ in faults if name not in made]
-        remedy = f"`{_mending_command(run_params, [name for name, _ in faults])}` makes again what is needed"
         if unneeded:
             remedy = f"delete {' and '.join(unneeded)}, which this run can do without"
+        else:
+            names = [name for name, _ in faults]
+            mending = mending_command(names, pipeline, graph.catalog, run_params, POLICY.conf_source)
+            remedy = f"`{mending}` makes again what is needed"
         raise InputError(f"{message}: {remedy}" + ("" if damaged else "; --stale=allow uses what is stale"))
     logger.warning("stale artefacts are used: %s", message)
     return f"Stale artefacts were used for this report: {message}."
-
-
-def _mending_command(run_params: Mapping[str, Any], names: Sequence[str]) -> str:
-    """Name a pipeline that makes some datasets: ``full`` if it does, else that of this run, or the first that does."""
-    own = run_params.get("pipeline_names") or ()
-    order = [name for name in ("full", *own, FIELD, *pipelines) if name in pipelines]
-    wanted = set(names)
-    made_by = next((name for name in order if wanted <= pipelines[name].all_outputs()), "full")
-    parameters = flatten("", run_params.get("runtime_params") or {})
-    # Kedro reads null and true, not None and True.
-    written = {
-        name: value if isinstance(value, str) else json.dumps(value, default=str) for name, value in parameters.items()
-    }
-    given = ",".join(f"{name}={value}" for name, value in written.items())
-    # Others would be searched too, for hours.
-    searches = [f"{TUNING}.{name.rpartition('.')[0]}" for name in names] if made_by == TUNING else []
-    options = {
-        "pipelines": made_by,
-        "namespaces": ",".join(searches),
-        # Of a few cells: the networks of all others need not be trained.
-        "to-outputs": ",".join(names) if made_by == "full" and run_params.get("namespaces") else "",
-        "env": run_params.get("env"),
-        "conf-source": POLICY.conf_source,
-        "params": given,
-    }
-    return shlex.join(["kedro", "run", *(f"--{name}={value}" for name, value in options.items() if value)])
 
 
 TUNING = "tuning"
