@@ -21,9 +21,9 @@ def export_onnx(hasher: str, output: Path) -> None:
     HASHER is a .safetensors file, pretrained:NAME, or a cell as mnist/deephash.b48. Beside the hasher of an index, as
     INDEX/hasher.onnx, it is what `serve --runtime onnx` computes with.
     """
-    from deephash_pipeline.deephash.export import export_onnx as export  # noqa: PLC0415 - other commands need no exporter
-
     check_outputs([output], [hasher], [is_onnx_hasher], of_index=ONNX_HASHER)
     made = named_hasher(hasher, device="cpu")
+    from deephash_pipeline.deephash.export import export_onnx as export  # noqa: PLC0415 - other commands need no exporter
+
     export(made, output)
     click.echo(f"{output}: {made!r}, {output.stat().st_size / 1e6:.1f} MB")
