@@ -5,14 +5,16 @@ PATHS are folders of photographs, a folder for each class; a seed halves them. T
 
 - Of edits of originals, how many are on the list?
 - Of two frames of one scene, made of a photograph by moving a thing, by parallax or by panning, how many are?
-- Of all pairs within a class, how many? Pairs that are candidates neither by pHash nor by features are on no list;
-  of features the nearest four of a picture are compared. Those on the list are named, to be looked at.
+- Of all pairs of the half, and of those within a class, how many? Those that `duplicates` compares are compared at the
+  level that takes most for copies; those on the list are named, to be looked at.
 
 Small pictures are enlarged to 144 pixels first.
 """
 
+import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -27,8 +29,9 @@ from deephash_pipeline.common.progress import track
 from deephash_pipeline.deephash import FeatureExtractor
 from deephash_pipeline.photographs import list_images
 from deephash_pipeline.photographs.duplicates.candidates import candidates
+from deephash_pipeline.photographs.duplicates.finding import PATIENCE, Copies
 from deephash_pipeline.photographs.duplicates.fingerprints import GREY, fingerprints
-from deephash_pipeline.photographs.duplicates.groups import Photo, read_photo
+from deephash_pipeline.photographs.duplicates.groups import Group, Photo, read_photo
 from deephash_pipeline.photographs.duplicates.levels import Level
 from deephash_pipeline.photographs.duplicates.proposals import proposed
 from deephash_pipeline.photographs.duplicates.registration import (
@@ -41,10 +44,10 @@ from deephash_pipeline.photographs.duplicates.registration import (
 )
 
 LEAST_SIDE = 144
-NEAREST = 4
-"""Neighbours by features that are compared: `duplicates` stops at the second that is no copy."""
 VISIBLE = 12.0
 """Greys, in the mean of what has moved, from which one can see it."""
+ONE_PICTURE: frozenset[frozenset[str]] = frozenset()
+"""Pairs that a data set has of one picture, by eye."""
 Pixels = NDArray[np.float64]
 Frames = Callable[[Pixels, np.random.Generator], tuple[Pixels, Pixels] | None]
 
@@ -127,17 +130,19 @@ def small(photo: Photo) -> Picture:
 
 def on_list(one: Photo, other: Photo, least: float) -> str:
     """Name the decision for two files: the reason why one is on the list, or is not."""
-    pictures = {0: small(one), 1: small(other)}
-    laid: dict[tuple[int, int], Registration] = {}
+    pictures = small(one), small(other)
 
+    @cache
     def registered(row: int, best: int) -> Registration:
-        if (row, best) not in laid:
-            laid[row, best] = register(pictures[row], pictures[best])
-        return laid[row, best]
+        return register(pictures[row], pictures[best])
 
     if registered(1, 0).agreement < least:
         return "no copies"
-    group = proposed({one: 0, other: 1}, registered)
+    return decision(proposed({one: 0, other: 1}, registered))
+
+
+def decision(group: Group) -> str:
+    """Name what is proposed for a group of two."""
     return "remove" if group.removable else group.members[1].reason
 
 
@@ -159,14 +164,16 @@ def originals(paths: Sequence[str], half: str, folder: Path) -> list[Path]:
     return files
 
 
-def pairs_of(file: Path, folder: Path, rng: np.random.Generator) -> Iterator[tuple[str, Photo, Photo]]:
-    """An original and each of its edits, and pairs of frames, by name."""
+def pairs_of(
+    file: Path, edits: Iterable[str], folder: Path, rng: np.random.Generator
+) -> Iterator[tuple[str, Photo, Photo]]:
+    """An original and some edits of it, and pairs of frames, by name."""
     with Image.open(file) as opened:
         picture = opened.convert("RGB")
     first, second = folder / "a.jpg", folder / "b.jpg"
     original = read_photo(str(file), file)
-    for name, change in EDITS.items():
-        change(picture, rng).convert("RGB").save(first, quality=90)
+    for name in edits:
+        EDITS[name](picture, rng).convert("RGB").save(first, quality=90)
         yield name, original, read_photo(str(first), first)
     for name, made in FRAMES.items():
         if frames := made(np.asarray(picture, dtype=np.float64), rng):
@@ -175,45 +182,59 @@ def pairs_of(file: Path, folder: Path, rng: np.random.Generator) -> Iterator[tup
             yield name, read_photo(str(first), first), read_photo(str(second), second)
 
 
-def within_classes(files: Sequence[Path]) -> tuple[int, int, list[tuple[Path, Path]]]:
-    """Count all pairs within classes and those that are compared, and give those on the list."""
+def among_all(files: Sequence[Path]) -> Counter[str]:
+    """Count pairs of all files, those that are compared by pixels, and by class those on the list, which are named."""
     extractor = FeatureExtractor.pretrained(device="cpu")
-    classes = defaultdict(list)
-    for file in files:
-        classes[file.parent].append(read_photo(str(file), file))
-    compared, wrong = 0, []
-    for name, photos in track(classes.items(), "classes", len(classes)):
-        prints = fingerprints(photos, lambda: extractor)
-        everything = np.ones(len(prints.greys), np.bool_)
-        tried = set()
-        for row, others in candidates(prints, everything, everything):
-            for other in others[:NEAREST]:
-                pair = min(row, other), max(row, other)
-                if pair in tried:
-                    continue
-                tried.add(pair)
-                if on_list(*(photos[prints.rows[one]] for one in pair), Level.LOOSE.agreement) == "remove":
-                    wrong.append((photos[prints.rows[pair[0]]].path, photos[prints.rows[pair[1]]].path))
-        compared += len(tried)
-        click.echo(f"{name.name}: {len(photos)} pictures, on the list until now {len(wrong)}", err=True)
-    return sum(len(photos) * (len(photos) - 1) // 2 for photos in classes.values()), compared, wrong
+    photos = [read_photo(str(file), file) for file in files]
+    prints = fingerprints(photos, lambda: extractor)
+    copies = Copies(prints, len(photos), Level.LOOSE.agreement)
+    everything = np.ones(len(prints.greys), np.bool_)
+    near = candidates(prints, everything, everything)
+    pairs = {(min(row, other), max(row, other)) for row, others in near for other in others[:PATIENCE]}
+    of_classes = Counter(photo.path.parent for photo in photos).values()
+    counted = Counter(
+        pairs=len(photos) * (len(photos) - 1) // 2,
+        within_classes=sum(size * (size - 1) // 2 for size in of_classes),
+        candidates=len(pairs),
+    )
+    for pair in track(sorted(pairs), "pairs", len(pairs)):
+        one, other = (int(prints.rows[place]) for place in pair)
+        if copies.registered(one, other).agreement < copies.least:
+            continue
+        counted["compared by pixels"] += 1
+        if decision(proposed({photos[one]: one, photos[other]: other}, copies.registered)) != "remove":
+            continue
+        paths = photos[one].path, photos[other].path
+        known = frozenset(map(name_of, paths)) in ONE_PICTURE
+        kind = "one picture" if known else "wrong"
+        counted[f"{kind}, {'within a class' if paths[0].parent == paths[1].parent else 'of two classes'}"] += 1
+        click.echo(f"on the list, {kind}: {paths[0]} {paths[1]}")
+    return counted
+
+
+def name_of(path: Path) -> str:
+    """Class and name of a picture, enlarged or not."""
+    return f"{path.parent.name}/{path.stem}"
 
 
 @click.command()
 @click.argument("paths", nargs=-1, required=True)
 @click.option("--half", type=click.Choice(["choose", "report"]), default="report", show_default=True)
 @click.option("--drawn", default=300, show_default=True, help="Originals of edits and frames.")
-@click.option("--classes/--no-classes", default=True, help="Also compare all pairs within classes.")
-def main(paths: tuple[str, ...], half: str, drawn: int, classes: bool) -> None:
+@click.option("--usual", is_flag=True, help="Of edits the six usual ones alone.")
+@click.option("--classes/--no-classes", default=True, help="Also look among all pairs of the half.")
+def main(paths: tuple[str, ...], half: str, drawn: int, usual: bool, classes: bool) -> None:
     """Measure and print."""
     with TemporaryDirectory() as name:
         folder = Path(name)
         files = originals(paths, half, folder)
         rng = np.random.default_rng(1)
         decisions: dict[str, Counter[str]] = defaultdict(Counter)
-        for file in track(files[:drawn], "originals", min(drawn, len(files))):
-            for kind, one, other in pairs_of(file, folder, rng):
+        for number, file in enumerate(files[:drawn], start=1):
+            for kind, one, other in pairs_of(file, USUAL if usual else EDITS, folder, rng):
                 decisions[kind][on_list(one, other, Level.DEFAULT.agreement)] += 1
+            listed = ", ".join(f"{kind} {counted['remove']}" for kind, counted in decisions.items())
+            click.echo(f"{number} of {drawn} originals; on the list: {listed}", err=True)
         for kind, counted in decisions.items():
             share = counted["remove"] / counted.total()
             others = ", ".join(f"{reason} {count}" for reason, count in counted.most_common() if reason != "remove")
@@ -221,10 +242,9 @@ def main(paths: tuple[str, ...], half: str, drawn: int, classes: bool) -> None:
         six = [decisions[kind] for kind in USUAL]
         click.echo(f"six usual edits: {np.mean([edit['remove'] / edit.total() for edit in six]) if drawn else 0:.3f}")
         if classes:
-            pairs, compared, wrong = within_classes(files)
-            click.echo(f"{pairs:,} pairs within classes, {compared:,} compared, {len(wrong)} on the list")
-            for one, other in wrong:
-                click.echo(f"on the list: {one} {other}")
+            for kind, count in among_all(files).items():
+                click.echo(f"{kind}: {count:,}")
+        click.echo(f"{time.process_time():.0f} s of a processor")
 
 
 if __name__ == "__main__":

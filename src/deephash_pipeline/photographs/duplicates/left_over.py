@@ -10,13 +10,20 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter
 
-from deephash_pipeline.photographs.duplicates.alignment import inside, laid_on, resolution, shrunk
+from deephash_pipeline.photographs.duplicates.alignment import (
+    MOST_VALUES,
+    inside,
+    laid_on,
+    line,
+    resolution,
+    shrunk,
+)
 
 GREY = np.array([0.299, 0.587, 0.114], dtype=np.float32)
 BLURS = (0.0, 0.6, 1.0, 1.5, 2.0, 3.0)
 """Standard deviations in pixels by which a copy may be blurred."""
-STARTS, LIGHT_STEPS, MOST_VALUES = (0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6), 4, 20_000
-"""Contrasts to begin with where a copy's light is fitted, steps, and values of pixels that are looked at."""
+STARTS, LIGHT_STEPS = (0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6), 4
+"""Contrasts to begin with where a copy's light is fitted, and steps."""
 CONTRAST, SATURATION = (0.5, 2.0), (0.5, 1.6)
 GREYISH = 12
 """Difference of red, green and blue, of 255, up to which a picture has no colours."""
@@ -230,7 +237,7 @@ def _lit(one: NDArray[np.float32], other: NDArray[np.float32]) -> tuple[float, f
         return float(np.square(np.minimum(rest, 30)).mean())
 
     best = min((error(contrast, 0.0), contrast, 0.0) for contrast in STARTS)
-    for start in (best[1:], _line(before, after)):
+    for start in (best[1:], line(before, after)):
         contrast, level = start
         for _ in range(LIGHT_STEPS):
             expected = contrast * before + level
@@ -239,14 +246,6 @@ def _lit(one: NDArray[np.float32], other: NDArray[np.float32]) -> tuple[float, f
             chosen = inside & (away <= 3 * max(float(np.median(away[inside])) if inside.any() else 0.0, 1.0))
             if chosen.sum() < 16 or before[chosen].std() < 1:
                 break
-            contrast, level = _line(before[chosen], after[chosen])
+            contrast, level = line(before[chosen], after[chosen])
             best = min(best, (error(contrast, level), contrast, level))
     return best
-
-
-def _line(one: NDArray[np.float64], other: NDArray[np.float64]) -> tuple[float, float]:
-    """Slope and level of the least squares; those of equal values where these are all alike."""
-    if one.std() < 1e-3:
-        return 1.0, 0.0
-    slope, level = np.polyfit(one, other, 1)
-    return float(slope), float(level)
