@@ -43,7 +43,8 @@ SHIFT, AROUND, STEADY = 0.3, 8.0, 16.0
 """Pixels by which a part may have moved, the size of a part, and the power of slopes that is hardly any."""
 FLAT_FRAME = 3.0, 20.0
 """Greys that half of a frame of one colour may be away from it, and its worst block: at its edge compression acts."""
-EDGE = 3
+EDGE = 6
+"""Pixels beyond a copy's own that are looked at; what is narrower is no frame, but the edge of a scan."""
 JUMP = 5.0, 3.0
 """Greys, and times of those inside, by which a picture may change where a copy of a part of it ends."""
 
@@ -111,10 +112,10 @@ def _ends_at_an_edge(kept: NDArray[np.float32], placement: NDArray[np.float64], 
     around, known = laid_on(grey, wider, (height, width)), inside(wider, (height, width), grey.shape, 0.5)
     for turns in range(4):
         side, seen = np.rot90(around, turns), np.rot90(known, turns)
-        whole = seen[1, 2 * EDGE : -2 * EDGE]
+        whole = (seen[0] & seen[EDGE - 2])[2 * EDGE : -2 * EDGE]
         if whole.mean() < LEAST_SEEN:
             continue
-        rows = [side[row, 2 * EDGE : -2 * EDGE][whole] for row in (1, 5, 9)]
+        rows = [side[row, 2 * EDGE : -2 * EDGE][whole] for row in (EDGE - 2, EDGE + 2, EDGE + 6)]
         least, times = JUMP
         if np.abs(rows[0] - rows[1]).mean() > least + times * np.abs(rows[1] - rows[2]).mean():
             return True
@@ -134,14 +135,16 @@ def _fitted(kept: NDArray[np.float32], copy: NDArray[np.float32], placement: NDA
             break
         blur, least = tried, error
     blurred = _blurred(there, blur)
-    # Each colour is cut off by itself where it becomes too bright; compression takes colours, and hardly light.
+    # Each colour is cut off by itself where it becomes too bright; compression takes colours, and hardly light. It also
+    # leaves them without their edges, by which a copy may seem to have less of them.
     lights = _lit(_grey(blurred)[known], light[known]), _lit(blurred[:, known].ravel(), copy[:, known].ravel())
     tries = []
     for _, contrast, level in lights:
         if CONTRAST[0] <= contrast <= CONTRAST[1]:
-            pixels = _coloured(blurred, copy, known, contrast, level)
-            error = float(np.square(np.minimum(np.abs(_grey(pixels) - light)[known], 30)).mean())
-            tries.append((error, contrast, pixels))
+            for saturation in (_saturation(blurred, copy, known, contrast), 1.0):
+                pixels = _coloured(blurred, contrast, level, saturation)
+                error = float(np.square(np.minimum(np.abs(pixels - copy)[:, known], 30)).mean())
+                tries.append((error, contrast, pixels))
     if not tries:
         return None
     _, contrast, pixels = min(tries, key=lambda tried: tried[0])
@@ -150,19 +153,24 @@ def _fitted(kept: NDArray[np.float32], copy: NDArray[np.float32], placement: NDA
     return Fitted(pixels, known, sharpness)
 
 
-def _coloured(
-    kept: NDArray[np.float32], copy: NDArray[np.float32], known: NDArray[np.bool_], contrast: float, level: float
-) -> NDArray[np.float32]:
-    """A picture in the light of its copy, and with as much colour."""
-    grey, saturation = _grey(kept), 0.0
-    colours = contrast * (kept - grey)
-    if np.ptp(copy, axis=0).max() > GREYISH:
-        # What is black or white may have been darker or brighter.
-        clear = known & (copy > 5).all(axis=0) & (copy < 250).all(axis=0)
-        ridge = 25.0 * max(clear.sum(), 1)
-        agreement = (colours[:, clear] * (copy - _grey(copy))[:, clear]).sum() + ridge
-        saturation = float(np.clip(agreement / (np.square(colours[:, clear]).sum() + ridge), *SATURATION))
-    return np.clip(contrast * grey + level + saturation * colours, 0, 255).astype(np.float32)
+def _saturation(
+    kept: NDArray[np.float32], copy: NDArray[np.float32], known: NDArray[np.bool_], contrast: float
+) -> float:
+    """How much of the colours of a picture, at a contrast, its copy has."""
+    if np.ptp(copy, axis=0).max() <= GREYISH:
+        return 0.0
+    colours = contrast * (kept - _grey(kept))
+    # What is black or white may have been darker or brighter.
+    clear = known & (copy > 5).all(axis=0) & (copy < 250).all(axis=0)
+    ridge = 25.0 * max(clear.sum(), 1)
+    agreement = (colours[:, clear] * (copy - _grey(copy))[:, clear]).sum() + ridge
+    return float(np.clip(agreement / (np.square(colours[:, clear]).sum() + ridge), *SATURATION))
+
+
+def _coloured(kept: NDArray[np.float32], contrast: float, level: float, saturation: float) -> NDArray[np.float32]:
+    """A picture in another light, and with as much colour."""
+    grey = _grey(kept)
+    return np.clip(contrast * (grey + saturation * (kept - grey)) + level, 0, 255).astype(np.float32)
 
 
 def _unexplained(fitted: Fitted, copy: NDArray[np.float32]) -> str | None:
