@@ -85,12 +85,8 @@ def left_over(kept: NDArray[np.float32], copy: NDArray[np.float32], placement: N
         return "shows more than the one to keep"
     if _ends_at_an_edge(kept, placement, size):
         return "the one to keep has a frame or something around it"
-    fitted = _fitted(kept, copy, placement)
-    if fitted is None:
-        return "other light"
-    if fitted.sharpness > SHARPER:
-        return "sharper than the one to keep"
-    return _unexplained(fitted, copy)
+    left = [_unexplained(fitted, copy) for fitted in _fitted(kept, copy, placement)]
+    return None if None in left else next(iter(left), "other light")
 
 
 def _is_frame(copy: NDArray[np.float32], outside: NDArray[np.bool_]) -> bool:
@@ -122,8 +118,8 @@ def _ends_at_an_edge(kept: NDArray[np.float32], placement: NDArray[np.float64], 
     return False
 
 
-def _fitted(kept: NDArray[np.float32], copy: NDArray[np.float32], placement: NDArray[np.float64]) -> Fitted | None:
-    """Lay a picture on its copy, and fit blur, light and colours."""
+def _fitted(kept: NDArray[np.float32], copy: NDArray[np.float32], placement: NDArray[np.float64]) -> list[Fitted]:
+    """Lay a picture on its copy, and fit blur, light and colours: the nearest in light, and in all three colours."""
     size = copy.shape[1], copy.shape[2]
     there = np.stack([laid_on(channel, placement, size) for channel in kept])
     known = inside(placement, size, (kept.shape[1], kept.shape[2]), 1.0)
@@ -143,14 +139,18 @@ def _fitted(kept: NDArray[np.float32], copy: NDArray[np.float32], placement: NDA
         if CONTRAST[0] <= contrast <= CONTRAST[1]:
             for saturation in (_saturation(blurred, copy, known, contrast), 1.0):
                 pixels = _coloured(blurred, contrast, level, saturation)
-                error = float(np.square(np.minimum(np.abs(pixels - copy)[:, known], 30)).mean())
-                tries.append((error, contrast, pixels))
+                sharp = [_details(one)[known] for one in (light, contrast * _grey(there))]
+                sharpness = float((sharp[0] * sharp[1]).sum() / (np.square(sharp[1]).sum() + 1e-3))
+                tries.append(Fitted(pixels, known, sharpness))
     if not tries:
-        return None
-    _, contrast, pixels = min(tries, key=lambda tried: tried[0])
-    sharp = [_details(one)[known] for one in (light, contrast * _grey(there))]
-    sharpness = float((sharp[0] * sharp[1]).sum() / (np.square(sharp[1]).sum() + 1e-3))
-    return Fitted(pixels, known, sharpness)
+        return []
+    in_light = [_error(_grey(fitted.pixels)[known], light[known]) for fitted in tries]
+    in_colours = [_error(fitted.pixels[:, known], copy[:, known]) for fitted in tries]
+    return [tries[row] for row in dict.fromkeys([int(np.argmin(in_light)), int(np.argmin(in_colours))])]
+
+
+def _error(one: NDArray[np.float32], other: NDArray[np.float32]) -> float:
+    return float(np.square(np.minimum(np.abs(one - other), 30)).mean())
 
 
 def _saturation(
@@ -175,6 +175,8 @@ def _coloured(kept: NDArray[np.float32], contrast: float, level: float, saturati
 
 def _unexplained(fitted: Fitted, copy: NDArray[np.float32]) -> str | None:
     """Say what is left over in the worst block."""
+    if fitted.sharpness > SHARPER:
+        return "sharper than the one to keep"
     known = fitted.known
     light, expected = _grey(copy), _grey(fitted.pixels)
     rest = gaussian_filter((light - expected) * known, FINE)
