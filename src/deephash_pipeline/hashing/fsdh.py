@@ -41,7 +41,7 @@ class FSDH(DiscreteHashFunction):
     """
 
     display_name = "FSDH"
-    reference = "Gui, Liu, Sun, Tao & Tan, Fast supervised discrete hashing, PAMI 2018"
+    reference = "Gui, Liu, Sun, Tao & Tan, Fast supervised discrete hashing, PAMI 2018, arXiv:1904.03556"
     several_labels = True
     regression_decay: Weight = 1.0
     fit_weight: Weight = 1e-5

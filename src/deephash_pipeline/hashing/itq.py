@@ -39,7 +39,10 @@ class ITQ(LinearHashFunction):
     """
 
     display_name = "ITQ"
-    reference = "Gong & Lazebnik, Iterative quantization: a procrustean approach to learning binary codes, CVPR 2011"
+    reference = (
+        "Gong & Lazebnik, Iterative quantization: a procrustean approach to learning binary codes, CVPR 2011, "
+        "doi:10.1109/CVPR.2011.5995432"
+    )
     objective_: NDArray[np.float64] = learned("rotations")
     iterations: PositiveInt = 50
 

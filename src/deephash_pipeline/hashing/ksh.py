@@ -49,7 +49,9 @@ class KSH(KernelHashFunction):
     """
 
     display_name = "KSH"
-    reference = "Liu, Wang, Ji, Jiang & Chang, Supervised hashing with kernels, CVPR 2012"
+    reference = (
+        "Liu, Wang, Ji, Jiang & Chang, Supervised hashing with kernels, CVPR 2012, doi:10.1109/CVPR.2012.6247912"
+    )
     several_labels = True
     anchors: PositiveInt = 300
     labelled_samples: Annotated[int, Field(ge=2)] = 2000

@@ -55,7 +55,10 @@ class LDAH(LinearHashFunction):
     """
 
     display_name = "LDAH"
-    reference = "Strecha, Bronstein, Bronstein & Fua, LDAHash: improved matching with smaller descriptors, PAMI 2012"
+    reference = (
+        "Strecha, Bronstein, Bronstein & Fua, LDAHash: improved matching with smaller descriptors, PAMI 2012, "
+        "doi:10.1109/TPAMI.2011.103"
+    )
     supervised = True
     several_labels = True
     eigenvalue_: NDArray[np.float64] = learned("code_length")

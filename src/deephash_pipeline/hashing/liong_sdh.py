@@ -71,7 +71,10 @@ class LiongSDH(HashFunction):
     """
 
     display_name = "Liong SDH (DH-2)"
-    reference = "Liong, Lu, Wang, Moulin & Zhou, Deep hashing for compact binary codes learning, CVPR 2015"
+    reference = (
+        "Liong, Lu, Wang, Moulin & Zhou, Deep hashing for compact binary codes learning, CVPR 2015, "
+        "doi:10.1109/CVPR.2015.7298862"
+    )
     supervised = True
     weights_1_: NDArray[np.float32] = learned("features", "first")
     bias_1_: NDArray[np.float32] = learned("first")

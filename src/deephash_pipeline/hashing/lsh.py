@@ -30,7 +30,9 @@ class LSH(LinearHashFunction):
     """
 
     display_name = "LSH"
-    reference = "Charikar, Similarity estimation techniques from rounding algorithms, STOC 2002"
+    reference = (
+        "Charikar, Similarity estimation techniques from rounding algorithms, STOC 2002, doi:10.1145/509907.509965"
+    )
     centre: bool = False
 
     def _learn(self, z: NDArray[Any], labels: Ints) -> dict[str, NDArray[Any]]:

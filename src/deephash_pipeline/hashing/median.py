@@ -24,7 +24,9 @@ class Median(Sign):
     """
 
     display_name = "Medians of features"
-    reference = "Zhang, Wang, Cai & Lu, Self-taught hashing for fast similarity search, SIGIR 2010"
+    reference = (
+        "Zhang, Wang, Cai & Lu, Self-taught hashing for fast similarity search, SIGIR 2010, doi:10.1145/1835449.1835455"
+    )
 
     def _learn(self, z: NDArray[Any], labels: Ints) -> dict[str, NDArray[Any]]:
         medians = np.median(z, axis=0).astype(np.float64)

@@ -25,7 +25,10 @@ class PCARotation(LinearHashFunction):
     """
 
     display_name = "PCA-RR"
-    reference = "Jegou, Douze, Schmid & Perez, Aggregating local descriptors into a compact representation, CVPR 2010"
+    reference = (
+        "Jegou, Douze, Schmid & Perez, Aggregating local descriptors into a compact representation, CVPR 2010, "
+        "doi:10.1109/CVPR.2010.5540039"
+    )
 
     def _learn(self, z: NDArray[Any], labels: Ints) -> dict[str, NDArray[Any]]:
         centre = feature_mean(z)

@@ -23,7 +23,10 @@ class PCAH(LinearHashFunction):
     """
 
     display_name = "PCAH"
-    reference = "Gong & Lazebnik, Iterative quantization: a procrustean approach to learning binary codes, CVPR 2011"
+    reference = (
+        "Gong & Lazebnik, Iterative quantization: a procrustean approach to learning binary codes, CVPR 2011, "
+        "doi:10.1109/CVPR.2011.5995432"
+    )
 
     def _learn(self, z: NDArray[Any], labels: Ints) -> dict[str, NDArray[Any]]:
         centre = feature_mean(z)

@@ -39,7 +39,7 @@ class SDH(DiscreteHashFunction):
     """
 
     display_name = "SDH"
-    reference = "Shen, Shen, Liu & Shen, Supervised discrete hashing, CVPR 2015"
+    reference = "Shen, Shen, Liu & Shen, Supervised discrete hashing, CVPR 2015, arXiv:1503.01557"
     several_labels = True
     classifier_decay: Weight = 1.0
     fit_weight: Weight = 1e-5

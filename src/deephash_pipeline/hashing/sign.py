@@ -32,8 +32,8 @@ class Sign(HashFunction):
 
     display_name = "Signs of features"
     reference = (
-        "Agrawal, Girshick & Malik, Analyzing the performance of multilayer neural networks for object recognition, "
-        "ECCV 2014"
+        "Agrawal, Girshick & Malik, Analyzing the performance of multilayer neural networks for object "
+        "recognition, ECCV 2014, arXiv:1407.1610"
     )
     threshold_: NDArray[np.float64] = learned("features")
 

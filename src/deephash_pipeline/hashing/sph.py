@@ -49,7 +49,7 @@ class SphericalHashing(HashFunction):
     """
 
     display_name = "SpH"
-    reference = "Heo, Lee, He, Chang & Yoon, Spherical hashing, CVPR 2012"
+    reference = "Heo, Lee, He, Chang & Yoon, Spherical hashing, CVPR 2012, doi:10.1109/CVPR.2012.6248024"
     centres_: NDArray[np.float32] = learned("code_length", "features")
     squared_radii_: NDArray[np.float64] = learned("code_length")
     samples: Annotated[int, Field(ge=2)] = 10_000

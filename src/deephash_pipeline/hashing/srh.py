@@ -55,7 +55,10 @@ class SRH(ITQ):
     """
 
     display_name = "SRH"
-    reference = "Cai, He & Han, Spectral regression for efficient regularized subspace learning, ICCV 2007"
+    reference = (
+        "Cai, He & Han, Spectral regression for efficient regularized subspace learning, ICCV 2007, "
+        "doi:10.1109/ICCV.2007.4408855"
+    )
     neighbours: PositiveInt = 10
     rounds: NonNegativeInt = 3
     supervised: bool = False

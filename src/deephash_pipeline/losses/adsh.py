@@ -36,7 +36,7 @@ class ADSH(SampleCodesLoss):
     """
 
     display_name = "ADSH"
-    reference = "Jiang & Li, Asymmetric deep supervised hashing, AAAI 2018"
+    reference = "Jiang & Li, Asymmetric deep supervised hashing, AAAI 2018, arXiv:1707.08325"
     gamma: NonNegativeFloat = 200.0
 
     def __post_init__(self, labels: NDArray[np.int64]) -> None:

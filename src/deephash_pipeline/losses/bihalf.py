@@ -28,7 +28,9 @@ class BiHalf(HashingLoss):
     """
 
     display_name = "BiHalf (unsupervised)"
-    reference = "Li & van Gemert, Deep unsupervised image hashing by maximizing bit entropy, AAAI 2021"
+    reference = (
+        "Li & van Gemert, Deep unsupervised image hashing by maximizing bit entropy, AAAI 2021, arXiv:2012.12334"
+    )
     reads_features = True
     supervised = False
     several_labels = True

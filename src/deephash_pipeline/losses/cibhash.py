@@ -32,7 +32,10 @@ class CIBHash(HashingLoss):
     """
 
     display_name = "CIBHash (unsupervised)"
-    reference = "Qiu, Su, Ou, Yu & Chen, Unsupervised hashing with contrastive information bottleneck, IJCAI 2021"
+    reference = (
+        "Qiu, Su, Ou, Yu & Chen, Unsupervised hashing with contrastive information bottleneck, IJCAI 2021, "
+        "arXiv:2105.06138"
+    )
     # For the frozen trunk that it brings: z itself is not read.
     reads_features = True
     supervised = False

@@ -39,7 +39,8 @@ class CNNH(HashingLoss):
 
     display_name = "CNNH (DH-1)"
     reference = (
-        "Xia, Pan, Lai, Liu & Yan, Supervised hashing for image retrieval via image representation learning, AAAI 2014"
+        "Xia, Pan, Lai, Liu & Yan, Supervised hashing for image retrieval via image representation learning, AAAI "
+        "2014, doi:10.1609/aaai.v28i1.8952"
     )
     needs = ("code_length", "labels", "random_state")
     code_length: PositiveInt

@@ -45,7 +45,10 @@ class CSQ(ClassCentresLoss):
     """
 
     display_name = "CSQ"
-    reference = "Yuan et al., Central similarity quantization for efficient image and video retrieval, CVPR 2020"
+    reference = (
+        "Yuan et al., Central similarity quantization for efficient image and video retrieval, CVPR 2020, "
+        "arXiv:1908.00347"
+    )
     several_labels = True
     quantisation_weight: NonNegativeFloat = 0.05
     tied: Tensor = field(init=False)

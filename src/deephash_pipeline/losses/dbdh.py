@@ -25,7 +25,10 @@ class DBDH(HashingLoss):
     """
 
     display_name = "DBDH"
-    reference = "Zheng, Zhang & Lu, Deep balanced discrete hashing for image retrieval, Neurocomputing 2020"
+    reference = (
+        "Zheng, Zhang & Lu, Deep balanced discrete hashing for image retrieval, Neurocomputing 2020, "
+        "doi:10.1016/j.neucom.2020.04.037"
+    )
     several_labels = True
     balance_weight: NonNegativeFloat = 0.1
 

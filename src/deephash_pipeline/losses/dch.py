@@ -31,7 +31,9 @@ class DCH(HashingLoss):
     """
 
     display_name = "DCH"
-    reference = "Cao, Long, Liu & Wang, Deep Cauchy hashing for Hamming space retrieval, CVPR 2018"
+    reference = (
+        "Cao, Long, Liu & Wang, Deep Cauchy hashing for Hamming space retrieval, CVPR 2018, doi:10.1109/CVPR.2018.00134"
+    )
     several_labels = True
     gamma: PositiveFloat | None = None
     quantisation_weight: NonNegativeFloat = 0.1

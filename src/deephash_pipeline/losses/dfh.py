@@ -55,7 +55,7 @@ class DFH(SampleCodesLoss):
     """
 
     display_name = "DFH"
-    reference = "Li, Pei, Zha & van Gemert, Push for quantization: deep Fisher hashing, BMVC 2019"
+    reference = "Li, Pei, Zha & van Gemert, Push for quantization: deep Fisher hashing, BMVC 2019, arXiv:1909.00206"
     several_labels = True
     margin: NonNegativeFloat = 0.0
     centre_weight: NonNegativeFloat = 1.0

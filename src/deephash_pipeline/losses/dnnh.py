@@ -33,7 +33,8 @@ class DNNH(HashingLoss):
 
     display_name = "DNNH (DH-3)"
     reference = (
-        "Lai, Pan, Liu & Yan, Simultaneous feature learning and hash coding with deep neural networks, CVPR 2015"
+        "Lai, Pan, Liu & Yan, Simultaneous feature learning and hash coding with deep neural networks, CVPR 2015, "
+        "arXiv:1504.03410"
     )
     several_labels = True
     epsilon: Annotated[float, Field(gt=0, le=0.5)] = 0.4

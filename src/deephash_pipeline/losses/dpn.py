@@ -38,7 +38,8 @@ class DPN(ClassCentresLoss):
 
     display_name = "DPN"
     reference = (
-        "Fan et al., Deep polarized network for supervised learning of accurate binary hashing codes, IJCAI 2020"
+        "Fan et al., Deep polarized network for supervised learning of accurate binary hashing codes, IJCAI 2020, "
+        "doi:10.24963/ijcai.2020/115"
     )
     several_labels = True
     choose_centres = staticmethod(distinct_codes)

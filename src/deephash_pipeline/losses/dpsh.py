@@ -28,7 +28,10 @@ class DPSH(HashingLoss):
     """
 
     display_name = "DPSH"
-    reference = "Li, Wang & Kang, Feature learning based deep supervised hashing with pairwise labels, IJCAI 2016"
+    reference = (
+        "Li, Wang & Kang, Feature learning based deep supervised hashing with pairwise labels, IJCAI 2016, "
+        "arXiv:1511.03855"
+    )
     several_labels = True
     quantisation_weight: NonNegativeFloat = 0.1
 

@@ -40,7 +40,7 @@ class DSDH(SampleCodesLoss):
     """
 
     display_name = "DSDH"
-    reference = "Li, Sun, He & Tan, Deep supervised discrete hashing, NeurIPS 2017"
+    reference = "Li, Sun, He & Tan, Deep supervised discrete hashing, NeurIPS 2017, arXiv:1705.10999"
     several_labels = True
     label_weight: PositiveFloat = 0.01
     ridge: PositiveFloat = 1.0

@@ -26,7 +26,9 @@ class DSH(HashingLoss):
     """
 
     display_name = "DSH"
-    reference = "Liu, Wang, Shan & Chen, Deep supervised hashing for fast image retrieval, CVPR 2016"
+    reference = (
+        "Liu, Wang, Shan & Chen, Deep supervised hashing for fast image retrieval, CVPR 2016, doi:10.1109/CVPR.2016.227"
+    )
     several_labels = True
     quantisation_weight: NonNegativeFloat = 0.01
     margin_per_bit: PositiveFloat = 2.0

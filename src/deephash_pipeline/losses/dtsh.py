@@ -28,7 +28,7 @@ class DTSH(HashingLoss):
     """
 
     display_name = "DTSH"
-    reference = "Wang, Shi & Kitani, Deep supervised hashing with triplet labels, ACCV 2016"
+    reference = "Wang, Shi & Kitani, Deep supervised hashing with triplet labels, ACCV 2016, arXiv:1612.03900"
     several_labels = True
     margin_share: NonNegativeFloat = 0.5
     quantisation_weight: NonNegativeFloat = 0.2

@@ -40,7 +40,7 @@ class HashNet(HashingLoss):
     """
 
     display_name = "HashNet"
-    reference = "Cao, Long, Wang & Yu, HashNet: deep learning to hash by continuation, ICCV 2017"
+    reference = "Cao, Long, Wang & Yu, HashNet: deep learning to hash by continuation, ICCV 2017, arXiv:1702.00758"
     several_labels = True
     likelihood_slope: PositiveFloat = 10.0
     growth: NonNegativeFloat = 50.0

@@ -32,7 +32,10 @@ class IDHN(HashingLoss):
     """
 
     display_name = "IDHN"
-    reference = "Zhang et al., Improved deep hashing with soft pairwise similarity for multi-label retrieval, TMM 2019"
+    reference = (
+        "Zhang et al., Improved deep hashing with soft pairwise similarity for multi-label retrieval, TMM 2019, "
+        "arXiv:1803.02987"
+    )
     several_labels = True
     likelihood_slope: PositiveFloat = 5.0
     soft_weight: NonNegativeFloat = 0.1

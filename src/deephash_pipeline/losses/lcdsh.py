@@ -25,7 +25,10 @@ class LCDSH(HashingLoss):
     """
 
     display_name = "LCDSH"
-    reference = "Zhu & Gao, Locality-constrained deep supervised hashing for image retrieval, IJCAI 2017"
+    reference = (
+        "Zhu & Gao, Locality-constrained deep supervised hashing for image retrieval, IJCAI 2017, "
+        "doi:10.24963/ijcai.2017/499"
+    )
     several_labels = True
     locality_weight: NonNegativeFloat = 3.0
 

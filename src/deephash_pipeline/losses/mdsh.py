@@ -39,7 +39,10 @@ class MDSH(ClassCentresLoss):
     """
 
     display_name = "MDSH"
-    reference = "Wang et al., Deep hashing with minimal-distance-separated hash centers, CVPR 2023"
+    reference = (
+        "Wang et al., Deep hashing with minimal-distance-separated hash centers, CVPR 2023, "
+        "doi:10.1109/CVPR52729.2023.02246"
+    )
     choose_centres = staticmethod(separated_centres)
     weight: PositiveFloat = 10.0
 

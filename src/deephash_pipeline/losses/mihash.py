@@ -30,7 +30,9 @@ class MIHash(HashingLoss):
     """
 
     display_name = "MIHash"
-    reference = "Cakir, He, Bargal & Sclaroff, MIHash: online hashing with mutual information, ICCV 2017"
+    reference = (
+        "Cakir, He, Bargal & Sclaroff, MIHash: online hashing with mutual information, ICCV 2017, arXiv:1703.08919"
+    )
     several_labels = True
     bins: PositiveInt = 16
     slope: PositiveFloat = 1.0

@@ -46,7 +46,7 @@ class OrthoHash(ClassCentresLoss):
     display_name = "OrthoHash"
     reference = (
         "Hoe et al., One loss for all: deep hashing with a single cosine similarity based learning objective, "
-        "NeurIPS 2021"
+        "NeurIPS 2021, arXiv:2109.14449"
     )
     several_labels = True
     choose_centres = staticmethod(distinct_codes)

@@ -56,7 +56,7 @@ class FastHash(HashFunction):
     display_name = "FastHash"
     reference = (
         "Lin, Shen, Shi, van den Hengel & Suter, Fast supervised hashing with decision trees for high-dimensional "
-        "data, CVPR 2014"
+        "data, CVPR 2014, arXiv:1404.1561"
     )
     supervised = True
     several_labels = True

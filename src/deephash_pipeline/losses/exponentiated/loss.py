@@ -58,7 +58,7 @@ class ExponentiatedLoss(HashingLoss):
     """
 
     display_name = "DeepHash (fine-tuning)"
-    reference = "Mu & Liu, Deep hashing: a joint approach for image signature learning, AAAI 2017"
+    reference = "Mu & Liu, Deep hashing: a joint approach for image signature learning, AAAI 2017, arXiv:1608.03658"
     several_labels = True
     loss_scale: LossScale = "paper"
     temperature: PositiveFloat = 1.0
