@@ -130,3 +130,17 @@ def test_what_checks_a_commit_calls_programs_of_the_project(name):
     text = (ROOT / name).read_text(encoding="utf-8")
     yaml.safe_load(text)
     assert all((ROOT / path).exists() for path in re.findall(r"bash (\S+)", text))
+
+
+RESULTS = [page for page, text in TEXT.items() if page.startswith("docs/results/") and "\n| method |" in text]
+
+
+@pytest.mark.parametrize("page", RESULTS)
+def test_a_table_that_orders_methods_names_the_search_that_its_rows_had(page):
+    of_page, *sections = re.split(r"^## ", TEXT[page], flags=re.MULTILINE)
+    of_all = "*Search*: " in of_page
+    assert [
+        part.splitlines()[0]
+        for part in (of_page, *sections)
+        if "\n| method |" in part and not (of_all or "*Search*: " in part)
+    ] == []
