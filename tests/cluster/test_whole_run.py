@@ -20,7 +20,7 @@ from tests.end_to_end.killed_runs import PARAMETERS, made
 
 pytestmark = pytest.mark.cluster
 PIPELINE = "full_at_32_bits"
-IN_THE_MIDDLE = ".fine_tune"
+IN_THE_MIDDLE = ".fine_tune_and_encode"
 """How the nodes are called that need what others have made, and whose codes are still to be evaluated."""
 
 

@@ -16,7 +16,8 @@ from deephash_pipeline.deephash import (
 from deephash_pipeline.deephash.fine_tune import compared_features, fine_tune
 from deephash_pipeline.deephash.initialise import initialise_hash_layer
 from deephash_pipeline.losses import LOSS_PARAMETERS, LOSSES, SimilarityParameters
-from deephash_pipeline.pipelines.fine_tuning.nodes import encode_images
+from deephash_pipeline.pipelines.fine_tuning.nodes import OtherSets, PreTrained, encode_images, fine_tune_and_encode
+from deephash_pipeline.pipelines.hash_layer_init.nodes import initialise_and_encode
 from deephash_pipeline.pipelines.shared.fitting import encode_z
 from deephash_pipeline.pipelines.shared.searching import Sets
 from tests.pipelines.squares import (
@@ -76,9 +77,26 @@ def test_fine_tuning_starts_from_both_pre_training_stages(initialised, trunk_wei
     parameters = fine_tuning_parameters(learning_rate=1e-12)
     hasher, _ = fine_tune(TRAINING_SET, parameters, RUN, PreTrainedWeights(trunk_weights, layer))
     tuned = encode_images(hasher, EXPERIMENT, Sets(QUERY_IMAGES, IMAGES, NO_IMAGES))
-    before = encode_z(encoder, z, z[:0], query_z)
+    before = encode_z(encoder, Sets(query_z, z, z[:0]))
     np.testing.assert_array_equal(tuned.database, before.database)
     np.testing.assert_array_equal(tuned.query, before.query)
+
+
+def test_what_a_cell_learns_does_not_depend_on_the_queries(initialised, trunk_weights, z, query_z):
+    features = LabelledFeatures(z, LABELS, CLASSES)
+    layers, networks = [], []
+    for query, images in ((query_z, QUERY_IMAGES), (0 * query_z, QUERY_IMAGES[:2])):
+        sets = Sets(query, z, z[:0])
+        parameters = HashLayerInitParameters.model_validate({"training": TRAINING})
+        layers.append(initialise_and_encode(features, parameters, run_of("deephash_pretrained"), sets))
+        start = PreTrained(PreTrainedWeights(trunk_weights, initialised[0]), sets)
+        others = OtherSets(images, NO_IMAGES)
+        networks.append(fine_tune_and_encode(TRAINING_SET, fine_tuning_parameters(), RUN, others, start))
+    assert torch.equal(*(made.weights["weight"] for made in layers))
+    first, second = (made.hasher.trunk.state_dict() for made in networks)
+    assert not [name for name, tensor in first.items() if not torch.equal(tensor, second[name])]
+    assert [len(made.codes.query) for made in networks] == [len(QUERY_IMAGES), 2]
+    np.testing.assert_array_equal(networks[0].codes.database, networks[1].codes.database)
 
 
 # Those whose network or batches are like no other's; of the others one.

@@ -102,11 +102,20 @@ def test_a_stage_reads_only_what_is_given_or_what_stages_before_it_write(pipelin
         known |= pipelines[stage].all_outputs()
 
 
-def test_nothing_that_learns_reads_anything_of_the_queries(pipelines):
-    learning = {"measure_pixels", "pre_train", "fit", "make_encoder", "initialise", "fine_tune", "train"}
+def test_nothing_that_all_cells_share_is_learned_from_anything_of_the_queries(pipelines):
+    learning = {"measure_pixels", "pre_train"}
     nodes = [node for node in pipelines["full"].nodes if node.short_name in learning]
     assert {node.short_name for node in nodes} == learning
     assert not [name for node in nodes for name in node.inputs if "query" in name]
+
+
+def test_a_cell_is_one_node_that_makes_codes_and_one_that_measures_them(pipelines):
+    for cell in cells():
+        nodes = pipelines["field"].only_nodes_with_namespaces(within_stages([cell.namespace], pipelines["field"])).nodes
+        making, measuring = sorted(nodes, key=lambda node: node.short_name == "measure")
+        assert f"{cell.namespace}.codes" in {*making.outputs} & {*measuring.inputs}
+        assert not [name for name in measuring.inputs if name.endswith((".encoder", ".hasher"))]
+    assert len(pipelines["field"].nodes) <= 540
 
 
 def test_evaluation_needs_codes_and_labels_alone(pipelines):

@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 import torch
 
 from deephash_pipeline.common.cell import Cell
@@ -9,7 +10,8 @@ from deephash_pipeline.hashing import ITQ, LSH, OneOfC
 from deephash_pipeline.images.sources.collection import ImageCollection, ImageSet
 from deephash_pipeline.pipelines.baseline_hashing.nodes import make_classifier_baseline
 from deephash_pipeline.pipelines.data_ingestion.nodes import IngestionParameters, split_images
-from deephash_pipeline.pipelines.shared.fitting import BaselineParameters, encode_z, fit_hash_function
+from deephash_pipeline.pipelines.shared.fitting import BaselineParameters, encode_z, fit_and_encode, fit_hash_function
+from deephash_pipeline.pipelines.shared.searching import Sets
 from deephash_pipeline.retrieval import unpack_bits
 from tests.pipelines.squares import (
     CLASSES,
@@ -99,16 +101,27 @@ def test_a_block_of_parameters_reaches_its_method(z):
 
 def test_database_and_queries_are_hashed_by_the_same_function(z):
     encoder = ITQ(12, random_state=1).fit(z)
-    codes = encode_z(encoder, z, z[:7], z[::-1])
+    codes = encode_z(encoder, Sets(query=z[::-1], training=z, validation=z[:7]))
     assert codes.code_length == 12
     np.testing.assert_array_equal(codes.database, codes.query[::-1])
     np.testing.assert_array_equal(codes.validation, codes.database[:7])
     np.testing.assert_array_equal(unpack_bits(codes.database, 12), encoder.transform(z))
 
 
+@pytest.mark.parametrize("method", ["itq", "ksh", "srh"])
+def test_a_hash_function_is_learned_without_the_queries(z, method):
+    cell = Cell(method=method, code_length=4)
+    parameters = BaselineParameters.model_validate({})
+    hashed = [fit_and_encode(Sets(query, z, z[:3]), LABELS, cell, parameters, 1) for query in (z, 0 * z[:5])]
+    first, second = (made.encoder.arrays() for made in hashed)
+    for name, array in first.items():
+        np.testing.assert_array_equal(array, second[name])
+    assert [len(made.codes.query) for made in hashed] == [len(z), 5]
+
+
 def test_the_code_of_the_classifier_baseline_is_one_at_the_predicted_class(z, softmax_weights):
     baseline = make_classifier_baseline(softmax_weights, LABELS)
-    bits = unpack_bits(encode_z(baseline, z, z[:0], z).query, len(CLASSES))
+    bits = unpack_bits(encode_z(baseline, Sets(z, z, z[:0])).query, len(CLASSES))
     logits = torch.from_numpy(z) @ softmax_weights["weight"].T + softmax_weights["bias"]
     assert isinstance(baseline, OneOfC)
     assert (bits.sum(axis=1) == 1).all()

@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from kedro.pipeline import Pipeline
 
 from deephash_pipeline.common.cell import Cell
-from deephash_pipeline.pipelines.baseline_hashing.nodes import make_classifier_baseline
+from deephash_pipeline.pipelines.baseline_hashing.nodes import hash_by_classifier
 from deephash_pipeline.pipelines.grid import BASELINES, CLASSIFIER_BASELINE
 from deephash_pipeline.pipelines.shared.bundles import node, of_cell
-from deephash_pipeline.pipelines.shared.fitting import encoding_node, fitting_node
+from deephash_pipeline.pipelines.shared.fitting import fitting_node
+from deephash_pipeline.pipelines.shared.searching import Z_SETS
 
 
 def create_pipeline(grid: Sequence[Cell]) -> Pipeline:
@@ -16,11 +17,11 @@ def create_pipeline(grid: Sequence[Cell]) -> Pipeline:
 
     ::
 
-        training_z, labels -> fit -> <cell>.encoder -> encode (z of three sets) -> <cell>.codes
+        z of the three sets, training labels -> fit_and_encode -> <cell>.{encoder, codes}
     """
-    fit = Pipeline([fitting_node(), encoding_node()])
-    make = node(make_classifier_baseline, ["softmax_weights", "training_labels"], "encoder", "make_encoder")
-    classify = Pipeline([make, encoding_node()])
+    fit = Pipeline([fitting_node()])
+    inputs = ("softmax_weights", "training_labels", Z_SETS)
+    classify = Pipeline([node(hash_by_classifier, inputs, ["encoder", "codes"])])
     return Pipeline(
         [
             of_cell(classify if cell.method == CLASSIFIER_BASELINE.method else fit, cell)

@@ -1,14 +1,36 @@
 """Stage 2 of pre-training on a descriptor, and hand-crafted beside network features."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
-from deephash_pipeline.deephash.experiment import Experiment
+from deephash_pipeline.deephash.experiment import Experiment, Run
+from deephash_pipeline.deephash.initialise import HashLayerInitParameters, initialise_on_raw_features
+from deephash_pipeline.deephash.training_set import LabelledFeatures
+from deephash_pipeline.hashing import Encoder
 from deephash_pipeline.images.descriptors.hand_crafted import DESCRIPTORS, HandCraftedParameters
 from deephash_pipeline.pipelines.grid import compared_cells, on_descriptor
+from deephash_pipeline.pipelines.shared.fitting import encode_z
+from deephash_pipeline.pipelines.shared.searching import Sets
 from deephash_pipeline.reports.paper.tables import features_of_benchmark, scores_by_paper
+from deephash_pipeline.retrieval import CodeSets
+
+
+class InitialisedOnDescriptor(NamedTuple):
+    """The hash function that the layer amounts to, a row for each epoch, and the codes of the three sets."""
+
+    encoder: Encoder
+    history: pd.DataFrame
+    codes: CodeSets
+
+
+def initialise_and_encode(
+    features: LabelledFeatures, parameters: HashLayerInitParameters, run: Run, z: Sets
+) -> InitialisedOnDescriptor:
+    """Train the hash layer on a descriptor, see `initialise_on_raw_features`, and hash the three sets by it."""
+    encoder, history = initialise_on_raw_features(features, parameters, run)
+    return InitialisedOnDescriptor(encoder, history, encode_z(encoder, z))
 
 
 def tabulate_features(

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from kedro.pipeline import Pipeline
 
 from deephash_pipeline.common.cell import Cell
-from deephash_pipeline.deephash.initialise import initialise_hash_layer
 from deephash_pipeline.pipelines.grid import PRE_TRAINING
+from deephash_pipeline.pipelines.hash_layer_init.nodes import initialise_and_encode
 from deephash_pipeline.pipelines.shared.bundles import node, of_cell
-from deephash_pipeline.pipelines.shared.fitting import encoding_node
 from deephash_pipeline.pipelines.shared.inputs import CELL_RUN, TRAINING_FEATURES
+from deephash_pipeline.pipelines.shared.searching import Z_SETS
 
 
 def create_pipeline(grid: Sequence[Cell]) -> Pipeline:
@@ -17,9 +17,8 @@ def create_pipeline(grid: Sequence[Cell]) -> Pipeline:
 
     ::
 
-        training_z, labels -> initialise -> <cell>.{hash_layer, encoder, history} -> encode -> <cell>.codes
+        z of the three sets, training labels -> initialise_and_encode -> <cell>.{hash_layer, encoder, history, codes}
     """
-    inputs = (TRAINING_FEATURES, "params:hash_layer_init", CELL_RUN)
-    initialise = node(initialise_hash_layer, inputs, ["hash_layer", "encoder", "history"], "initialise")
-    template = Pipeline([initialise, encoding_node()])
+    inputs = (TRAINING_FEATURES, "params:hash_layer_init", CELL_RUN, Z_SETS)
+    template = Pipeline([node(initialise_and_encode, inputs, ["hash_layer", "encoder", "history", "codes"])])
     return Pipeline([of_cell(template, cell) for cell in grid if cell.method == PRE_TRAINING])

@@ -1,6 +1,6 @@
 """Hash functions of z: learned without touching the network, and applied to three sets."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from kedro.pipeline import Node
@@ -12,6 +12,7 @@ from deephash_pipeline.common.randomness import derive_seed
 from deephash_pipeline.hashing import HASH_FUNCTIONS, Encoder, parameters_model
 from deephash_pipeline.images.sources.collection import require_labels
 from deephash_pipeline.pipelines.shared.bundles import node
+from deephash_pipeline.pipelines.shared.searching import Z_SETS, Sets
 from deephash_pipeline.retrieval import CodeSets, pack_bits
 
 NAMES_OF_DRAWS = {"liong_sdh": "sdh"}
@@ -63,20 +64,30 @@ def fit_hash_function(
     return hash_function.fit(training_z, training_labels)
 
 
+class Hashed(NamedTuple):
+    """What a cell on z makes: its hash function, and the codes of the three sets."""
+
+    encoder: Encoder
+    codes: CodeSets
+
+
+def fit_and_encode(
+    z: Sets, training_labels: NDArray[np.int64], cell: Cell, parameters: BaselineParameters, seed: int
+) -> Hashed:
+    """Fit the cell's method on the training set, and hash the three sets, see `fit_hash_function`."""
+    encoder = fit_hash_function(z.training, training_labels, cell, parameters, seed)
+    return Hashed(encoder, encode_z(encoder, z))
+
+
 def fitting_node(cell: str = "params:cell") -> Node:
-    """Make the node that fits a hash function on z."""
-    inputs = ["training_z", "training_labels", cell, "params:baseline_hashing", "params:experiment.seed"]
-    return node(fit_hash_function, inputs, "encoder", "fit")
+    """Make the node that fits a hash function on z, and encodes."""
+    inputs = (Z_SETS, "training_labels", cell, "params:baseline_hashing", "params:experiment.seed")
+    return node(fit_and_encode, inputs, ["encoder", "codes"])
 
 
-def encode_z(
-    encoder: Encoder, training_z: NDArray[np.float32], validation_z: NDArray[np.float32], query_z: NDArray[np.float32]
-) -> CodeSets:
+def encode_z(encoder: Encoder, z: Sets) -> CodeSets:
     """Hash the database (which is the training set), the validation set and the queries with the same function."""
-    database, validation, query = (pack_bits(encoder.transform(z)) for z in (training_z, validation_z, query_z))
+    database, validation, query = (
+        pack_bits(encoder.transform(of_set)) for of_set in (z.training, z.validation, z.query)
+    )
     return CodeSets(database, validation, query, encoder.code_length)
-
-
-def encoding_node() -> Node:
-    """Make the node of a cell whose codes come from the shared trunk's z."""
-    return node(encode_z, ["encoder", "training_z", "validation_z", "query_z"], "codes", "encode")
