@@ -87,14 +87,15 @@ def test_every_corruption_is_noticed_before_a_node_reads_it(catalog, project, ar
 
 @pytest.mark.usefixtures("kept")
 def test_an_older_artefact_with_its_manifest_is_noticed(catalog, project):
-    codes = project / "data/07_model_output/digits/itq/b12/codes.npz"
+    codes = project / "data/07_model_output/digits/deephash/b12/codes.npz"
     older = {file: file.read_bytes() for file in (codes, manifest_path(codes))}
-    remake("itq.b12.encoder", catalog)
-    remake("itq.b12.codes", catalog)
-    assert "itq.b12" not in str(states(pipelines["baseline_hashing"], catalog)["itq.b12.codes"])
+    remake("deephash_pretrained.b12.hash_layer", catalog)
+    remake("deephash.b12.codes", catalog)
+    assert "deephash" not in str(states(pipelines["fine_tuning"], catalog)["deephash.b12.codes"])
     for file, content in older.items():
         file.write_bytes(content)
-    assert "`itq.b12.codes` was made from another `itq.b12.encoder`" in refusal("evaluation", catalog)
+    said = refusal("evaluation", catalog)
+    assert "`deephash.b12.codes` was made from another `deephash_pretrained.b12.hash_layer`" in said
 
 
 # What the line says.
