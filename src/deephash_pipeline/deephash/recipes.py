@@ -75,18 +75,22 @@ OF_PAPERS_NETWORKS = Recipe(
 )
 
 
-ON_FEATURES = OF_PAPERS_NETWORKS._replace(
-    hash_layer_init=HashLayerInitParameters(
-        training=TrainingParameters(epochs=20, batch_size=64, learning_rate=0.5, schedule="one_cycle")
+ON_FEATURES = Recipe(
+    OF_PAPERS_NETWORKS.pretraining,
+    HashLayerInitParameters(
+        training=TrainingParameters(
+            epochs=20, batch_size=64, learning_rate=0.5, weight_decay=0.003, schedule="one_cycle"
+        )
     ),
-    fine_tuning=OF_PAPERS_NETWORKS.fine_tuning.model_copy(
-        update={
-            "training": TrainingParameters(epochs=30, batch_size=128, learning_rate=0.1, schedule="one_cycle"),
-            "augmentation": AugmentationParameters(),
-        }
+    FineTuningParameters(
+        hash_layer=HashLayerParameters(centring=True, scale=1.27),
+        loss=LOSS_PARAMETERS["exponentiated"].model_validate(
+            {"loss_scale": "unit", "balance_pairs": True, "temperature": 6.86}
+        ),
+        training=TrainingParameters(epochs=60, batch_size=128, learning_rate=0.0812, schedule="one_cycle"),
     ),
 )
-"""Of a trunk that is not trained. A layer on kept features bears, and wants, larger rates than a network."""
+"""Of a trunk that is not trained, as conf/recipes/frozen_features.yml, where it is said how it was found."""
 
 
 def recipe_for(network: str, images: int, frozen: bool) -> Recipe:
