@@ -27,6 +27,7 @@ from kedro.framework.startup import bootstrap_project
 from numpy.typing import NDArray
 from torch import nn, set_num_threads
 
+from benchmarks.documents import markdown_table
 from deephash_pipeline.common.cell import Cell
 from deephash_pipeline.common.randomness import derive_seed
 from deephash_pipeline.deephash.experiment import Experiment, Run
@@ -39,8 +40,11 @@ from deephash_pipeline.images.augmentation import AugmentationParameters
 from deephash_pipeline.images.splits import stratified_draw
 from deephash_pipeline.losses import LOSSES, build_loss
 from deephash_pipeline.networks import ClassificationHead, HashNetwork, build_hash_layer, initialise
+from deephash_pipeline.pipelines.grid import METHODS
+from deephash_pipeline.reports.seeds import cell_text, seeds_table
 from deephash_pipeline.retrieval import count_distances, mean_average_precision, pack_bits
 from deephash_pipeline.training import ArrayInputs, LabelledInputs, TrainingDiverged, train
+from deephash_pipeline.tuning.significance import SignificanceParameters
 from deephash_pipeline.tuning.space import TuningParameters, nested, rounded, search_space, with_values
 from deephash_pipeline.tuning.study import drawn
 
@@ -219,6 +223,33 @@ def report(environment: str, folder: Path, losses: list[str], functions: list[st
     return pd.DataFrame(rows)
 
 
+def compared(measured: pd.DataFrame) -> pd.DataFrame:
+    """Give means, deviations and verdicts over the seeds of each environment and code length."""
+    tables = []
+    for environment, own in measured.groupby("environment", sort=False):
+        cells = own.groupby(["method", "code_length"], sort=False)["map"]
+        scores = {(str(method), int(bits)): of_seeds.tolist() for (method, bits), of_seeds in cells}  # type: ignore[misc]
+        names = {method: METHODS[method] for method in own["method"].unique()}
+        table = seeds_table(scores, names, SignificanceParameters())
+        tables.append(table.assign(environment=environment))
+    return pd.concat(tables)
+
+
+def page(table: pd.DataFrame) -> str:
+    """Write a row for each method, and a column for each environment and code length."""
+    cells = {
+        (row.environment, row.code_length, row.method): cell_text(pd.Series(row._asdict()))
+        for row in table.itertuples()
+    }
+    columns = list(dict.fromkeys((environment, bits) for environment, bits, _ in cells))
+    best = table.groupby("method")["mean"].mean().sort_values(ascending=False)
+    return markdown_table(
+        {"method": method}
+        | {f"{environment}, {bits}": cells[environment, bits, method] for environment, bits in columns}
+        for method in best.index
+    )
+
+
 def main() -> None:
     """Search, or measure what is configured."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -236,11 +267,10 @@ def main() -> None:
     if asked.report is None:
         search_all(asked.environments, asked.data, asked.losses, asked.trials)
         return
-    of_all = [report(name, asked.data, asked.losses, asked.hash_functions, asked.bits) for name in asked.environments]
-    table = pd.concat(of_all)
+    measured = [report(name, asked.data, asked.losses, asked.hash_functions, asked.bits) for name in asked.environments]
+    table = compared(pd.concat(measured))
     table.to_csv(asked.report, index=False)
-    cells = table.groupby(["environment", "method", "code_length"], sort=False)["map"]
-    print(cells.agg(["mean", "std"]).round(4).to_string())
+    print(page(table))
 
 
 if __name__ == "__main__":
