@@ -145,3 +145,8 @@ def test_a_table_that_orders_methods_names_the_search_that_its_rows_had(page):
         for part in (of_page, *sections)
         if "\n| method |" in part and not (of_all or "*Search*: " in part)
     ] == []
+
+
+def test_the_first_words_of_a_module_name_its_subject():
+    begins = {path: path.read_text("utf-8").lstrip("r").lstrip('"') for path in (ROOT / "src").rglob("*.py")}
+    assert [path.name for path, text in begins.items() if text.startswith("What ")] == []

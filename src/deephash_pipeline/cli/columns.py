@@ -1,4 +1,4 @@
-"""What several commands print: columns, and images that are left out."""
+"""Printed columns, and images that are left out, for several commands."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""What several commands have: arguments, options, and the index that they name."""
+"""Arguments and options that several commands share, and the index that they name."""
 
 from pathlib import Path
 

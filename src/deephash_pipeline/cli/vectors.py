@@ -1,4 +1,4 @@
-"""What ``index``, ``search`` and ``serve`` do with vectors in place of images."""
+"""The commands ``index``, ``search`` and ``serve`` for vectors in place of images."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path

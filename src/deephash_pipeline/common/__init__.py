@@ -1,1 +1,1 @@
-"""What every room uses: errors, parameters, devices, randomness, progress, files."""
+"""Used by every room: errors, parameters, devices, randomness, progress, files."""

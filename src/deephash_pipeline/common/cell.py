@@ -1,4 +1,4 @@
-"""What a cell is: one method at one code length, and with which of the seeds; and the pipelines of many cells."""
+"""Cells: one method at one code length with one of the seeds; and the pipelines of many cells."""
 
 from pydantic import BaseModel, ConfigDict, PositiveInt
 

@@ -1,4 +1,4 @@
-"""What is in a folder and in the folders below it, also where links lead in circles."""
+"""Listing of a folder and the folders below it, also where links lead in circles."""
 
 import glob
 import os

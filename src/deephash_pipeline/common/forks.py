@@ -1,4 +1,4 @@
-"""What objects do in a process that was forked from the one that made them, as by gunicorn or `multiprocessing`."""
+"""Forked processes: how objects behave there that the parent has made, as under gunicorn or `multiprocessing`."""
 
 import os
 from typing import Protocol

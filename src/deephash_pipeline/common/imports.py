@@ -1,4 +1,4 @@
-"""What a process imports at its beginning."""
+"""Imports at the beginning of a process."""
 
 import gc
 import sys

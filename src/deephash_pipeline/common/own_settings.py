@@ -1,4 +1,4 @@
-"""What this package computes under, whatever a notebook or another library has set for the whole process."""
+"""Settings that this package computes under, whatever a notebook or a library has set for the whole process."""
 
 import sys
 import threading

@@ -1,4 +1,4 @@
-"""What a node keeps by itself from one run to the next, and what it must have been made by to be gone on with."""
+"""Files that a node keeps for itself between runs, and which code and data must have made them."""
 
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What is said where a file cannot be written, with the remedy for each fault of a disk."""
+"""Messages for files that cannot be written, with the remedy for each fault of a disk."""
 
 import errno
 import os

@@ -1,4 +1,4 @@
-"""What all trainings of an experiment share, and what one of them is called."""
+"""Experiment: the parameters that all trainings share, and the name of each training."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

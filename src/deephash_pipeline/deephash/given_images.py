@@ -1,4 +1,4 @@
-"""What a caller of `DeepHash` gives: the network and the size that fit the images, and labels as numbers."""
+"""Arguments of `DeepHash`: choose the network and the size that fit the images, and number the labels."""
 
 from collections.abc import Sequence
 from itertools import islice

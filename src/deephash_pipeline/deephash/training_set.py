@@ -1,4 +1,4 @@
-"""What networks and hash layers are trained on."""
+"""Training sets: images or features, with their labels."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

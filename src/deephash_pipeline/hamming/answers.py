@@ -1,4 +1,4 @@
-"""What a search returns."""
+"""Results of a search."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What an index has: items with their codes, metadata and features, and what there is in all."""
+"""Contents of an index: items with their codes, metadata and features, and their number."""
 
 from collections.abc import Iterator
 from typing import Any

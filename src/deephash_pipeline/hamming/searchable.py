@@ -1,4 +1,4 @@
-"""What every index of codes can be asked, wherever its codes are stored."""
+"""Interface of an index of codes, wherever its codes are stored."""
 
 from typing import Any, Protocol, Self
 

@@ -1,4 +1,4 @@
-"""What an index answers: exact searches by codes, by ids and within a radius, pairs and groups."""
+"""Answers of an index: exact searches by codes, by ids and within a radius, pairs and groups."""
 
 from collections.abc import Iterator
 

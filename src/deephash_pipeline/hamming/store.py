@@ -1,4 +1,4 @@
-"""What an index consists of, in memory or in a folder, and how it changes.
+"""Parts of an index, in memory or in a folder, and how it changes.
 
 A folder has one SQLite file, the ledger, and one file for each segment. Small additions go to the ledger's tail; large
 ones, and a tail that has grown long, become a segment: its file is written and synchronised first, and it counts from

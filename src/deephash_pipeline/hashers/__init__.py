@@ -1,4 +1,4 @@
-"""What every image hasher is, whatever computes it: a description, and images in, packed codes out. No PyTorch.
+"""Interface of image hashers: a description, and images in, packed codes out. No PyTorch.
 
 `deephash_pipeline.deephash.ImageHasher` is computed by PyTorch, `OnnxHasher` by ONNX Runtime.
 """

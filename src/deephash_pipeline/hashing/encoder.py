@@ -1,4 +1,4 @@
-"""What encoders share: features `z` in, bits out, and named arrays for everything learned.
+"""Base class of encoders: features `z` in, bits out, and named arrays for everything learned.
 
 An `Encoder` consists of a code length and named arrays, so that it is stored without pickle and served without the code
 that trained it. One convention holds everywhere: a bit is 1 if and only if its projection is >= 0.

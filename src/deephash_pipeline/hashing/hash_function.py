@@ -1,4 +1,4 @@
-"""What hash functions share: encoders that learn their arrays by `fit`, as transformers of scikit-learn."""
+"""Base class of hash functions: encoders that learn their arrays by `fit`, as transformers of scikit-learn."""
 
 from abc import abstractmethod
 from dataclasses import field

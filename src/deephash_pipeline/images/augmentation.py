@@ -1,4 +1,4 @@
-"""What happens to training images at random: shifts, flips, turns, scalings, colours, cuts, a whole batch at once."""
+"""Random changes of training images: shifts, flips, turns, scalings, colours, cuts, a whole batch at once."""
 
 import math
 from typing import Any, NamedTuple, TypeVar

@@ -1,4 +1,4 @@
-"""What every loss of hash codes has in common: how it is called, what it needs, and what is watched beside it."""
+"""Base class of hashing losses: how a loss is called, what it needs, and which figures are watched beside it."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping

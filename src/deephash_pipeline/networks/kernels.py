@@ -1,4 +1,4 @@
-"""What layers have in common that numba compiles: one thread of a CPU, channels last, float32 or bfloat16.
+"""Parts of layers that numba compiles: one thread of a CPU, channels last, float32 or bfloat16.
 
 PyTorch has no number of bfloat16 that NumPy knows, so they come as int16, the upper halves of float32.
 

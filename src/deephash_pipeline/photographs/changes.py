@@ -1,4 +1,4 @@
-"""What of listed files is new to an index, has changed, was renamed, or is gone."""
+"""Changes of a folder against an index: files that are new, changed, renamed or gone."""
 
 import os
 import stat

@@ -1,4 +1,4 @@
-"""What lies in the folder of an index: its codes, the hasher that made them, and pictures that are nowhere else."""
+"""Folder of an index: its codes, the hasher that made them, and pictures that are nowhere else."""
 
 import os
 from hashlib import blake2b

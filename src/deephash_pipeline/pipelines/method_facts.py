@@ -1,4 +1,4 @@
-"""What hash functions and losses say of themselves, read from their source code: none of them is imported.
+"""Facts about hash functions and losses, read from their source code: none of them is imported.
 
 Who lists methods, or puts them on the grid, needs their names, and neither PyTorch nor scikit-learn.
 """

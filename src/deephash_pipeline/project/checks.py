@@ -1,4 +1,4 @@
-"""What a run is refused for before it takes the lock: parameters and paths that no node would refuse in time."""
+"""Checks before a run takes the lock: parameters and paths that no node would refuse in time."""
 
 import math
 from collections.abc import Mapping

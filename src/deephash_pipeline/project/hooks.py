@@ -1,4 +1,4 @@
-"""What a run prints at its end."""
+"""Summary that a run prints at its end."""
 
 import math
 from collections import defaultdict

@@ -1,4 +1,4 @@
-"""What stands for named arrays; in a module of its own, as commands that digest files alone start without NumPy."""
+"""Digests of named arrays; in a module of its own, as commands that digest files alone start without NumPy."""
 
 import json
 from collections.abc import Mapping

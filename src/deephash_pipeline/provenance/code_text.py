@@ -1,4 +1,4 @@
-"""What counts of a piece of code, as text: no comments, docstrings, annotations, nor what is only shown."""
+"""Text of code that a result can depend on: no comments, docstrings, annotations, nor display names."""
 
 import ast
 from typing import Any, TypeGuard

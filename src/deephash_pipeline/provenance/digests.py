@@ -1,4 +1,4 @@
-"""What stands for the content of files: XXH3 with 128 bits, which finds accidents at the speed of memory."""
+"""Digests of files: XXH3 with 128 bits, which finds accidents at the speed of memory."""
 
 import json
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""What can be said of an artefact, and how it is said in a line."""
+"""States of an artefact, and a line that says each."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What an item shows, and so which items are relevant to which query."""
+"""Labels of items, and which items are relevant to which query."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""What follows from counts of items by Hamming distance: average precision, precision and recall.
+"""Metrics from counts of items by Hamming distance: average precision, precision and recall.
 
 Items at one distance are tied, and any order among them is an accident of storage. So every metric here is the
 expectation over all orders within ties, in closed form. Throughout, a group is the set of items at one distance:

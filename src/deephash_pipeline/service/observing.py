@@ -1,4 +1,4 @@
-"""What surrounds every request: its connection, its size, its time, its line in the log."""
+"""Middleware around every request: its connection, its size, its time, its line in the log."""
 
 import asyncio
 import errno

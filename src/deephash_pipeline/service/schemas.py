@@ -1,4 +1,4 @@
-"""What is asked and answered, as pydantic models; the OpenAPI description is made of them."""
+"""Requests and answers as pydantic models; the OpenAPI description is made of them."""
 
 import unicodedata
 from typing import Annotated, Any

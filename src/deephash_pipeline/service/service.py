@@ -1,4 +1,4 @@
-"""What the routes of the service share: indexes, encoders, limits."""
+"""State that the routes of the service share: indexes, encoders, limits."""
 
 import asyncio
 import logging

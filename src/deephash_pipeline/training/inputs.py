@@ -1,4 +1,4 @@
-"""What the loop asks of its data: how many, and a batch on the device."""
+"""Interface of training data: its length, and a batch on the device."""
 
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol

@@ -1,4 +1,4 @@
-"""What is searched: for every method the same ranges of rate and decay, and its own weights around the authors'."""
+"""Search space: the same ranges of rate and decay for every method, and its own weights around the authors'."""
 
 import math
 from collections.abc import Mapping

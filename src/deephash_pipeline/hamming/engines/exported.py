@@ -1,4 +1,4 @@
-"""What PostgreSQL and Milvus have in common: an export that is written, and one that is searched."""
+"""Shared by PostgreSQL and Milvus: an export that is written, and one that is searched."""
 
 from abc import abstractmethod
 from collections.abc import Sequence

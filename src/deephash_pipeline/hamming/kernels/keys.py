@@ -1,4 +1,4 @@
-"""What a scan keeps of a query while it looks for the k nearest items.
+"""Keys: the part of a query that a scan keeps while it looks for the k nearest items.
 
 *Keys* are distance and row in one number (in place of a code's first row, the code itself where rows are found by their
 code: their order is the same). Beside them are two counts for every distance: of items found, and of those among them

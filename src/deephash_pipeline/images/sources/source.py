@@ -1,4 +1,4 @@
-"""What a kind of image source is: parameters, how they read images, and which files that takes."""
+"""Base class of image sources: their parameters, how they read images, and which files they take."""
 
 from abc import ABC, abstractmethod
 from pathlib import Path

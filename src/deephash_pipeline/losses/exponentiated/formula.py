@@ -1,4 +1,4 @@
-r"""What the fast ways to compute the exponentiated loss share: departures from the paper, and how sums become a loss.
+r"""Shared by the fast ways to compute the exponentiated loss: departures from the paper, and how sums become a loss.
 
 `reference` writes the loss as the paper does; these are the same equations as sums that are cheap.
 

@@ -1,4 +1,4 @@
-"""What belongs to a file beside its pixels: where and when it was taken, what somebody wrote of it, a video."""
+"""Data of a file beside its pixels: date and place, words that somebody wrote, a video."""
 
 from pathlib import Path
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""What pictures are compared by: features of a network, pHash, and a small picture in grey."""
+"""Fingerprints of pictures: features of a network, pHash, and a small picture in grey."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple

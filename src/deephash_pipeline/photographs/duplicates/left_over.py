@@ -1,4 +1,4 @@
-"""What is left over of a picture once another, laid on it and edited as a copy may be, is taken away.
+"""Remainder of a picture after another, laid on it and edited as a copy may be, is taken away.
 
 A copy may be scaled, compressed, brighter or of more contrast, blurred, grey, and framed in one colour. The edit is
 fitted to the whole picture; what it does not explain counts where it is largest, and not on average.

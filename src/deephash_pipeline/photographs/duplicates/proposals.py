@@ -1,4 +1,4 @@
-"""What is proposed for the files of a group: to keep one, to remove what is verified, to look at all else."""
+"""Proposals for the files of a group: keep one, remove what is verified, look at all else."""
 
 from collections.abc import Callable, Mapping, Sequence
 

@@ -1,4 +1,4 @@
-"""What codes are compared with and are not: real-valued features, and product quantisation of them."""
+"""References beside the codes: real-valued features, and product quantisation of them."""
 
 from typing import Any
 

@@ -1,1 +1,1 @@
-"""What several stages use: how nodes take their inputs, and the steps that stages end with."""
+"""Parts that several stages use: inputs of nodes, and the steps that stages end with."""

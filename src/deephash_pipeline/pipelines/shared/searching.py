@@ -1,4 +1,4 @@
-"""What queries search: codes and labels of the database that a protocol names."""
+"""Databases of the protocols: the codes and labels that queries search."""
 
 from typing import Any, NamedTuple
 

@@ -1,4 +1,4 @@
-"""What the catalog reads and does not write."""
+"""Datasets that the catalog reads and does not write."""
 
 import math
 from fnmatch import fnmatch

@@ -1,4 +1,4 @@
-"""What the fork server imports once, for all workers."""
+"""Imports that the fork server makes once, for all workers."""
 
 from importlib import import_module
 

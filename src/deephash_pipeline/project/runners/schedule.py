@@ -1,4 +1,4 @@
-"""What a node needs of the machine, and which starts next of those that are ready."""
+"""Schedule: the cores and memory that a node needs, and which ready node starts next."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence

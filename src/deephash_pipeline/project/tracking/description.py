@@ -1,4 +1,4 @@
-"""What a run is described by in MLflow: its tags and the parameters that it consumes."""
+"""Description of a run in MLflow: its tags and the parameters that it reads."""
 
 import math
 import platform

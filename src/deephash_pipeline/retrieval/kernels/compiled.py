@@ -1,4 +1,4 @@
-"""What compiled kernels share: a processor instruction, and the threads they run on."""
+"""Shared by compiled kernels: a processor instruction, and the threads that they run on."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor

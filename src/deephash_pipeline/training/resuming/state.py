@@ -1,4 +1,4 @@
-"""What a training consists of between two steps, to be taken apart for a checkpoint and put together again."""
+"""State of a training between two steps, taken apart for a checkpoint and put together again."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
