@@ -57,17 +57,17 @@ class ShardedVectors:
         self.left_out: list[str] = getattr(first, "left_out", [])
 
     def blocks(self, rows: int) -> Iterator[Block]:
-        """See `ArrayVectors`; no block is of two files."""
+        """All vectors, in order, at most so many at a time; no block is of two files."""
         for start, shard in zip(self._starts.tolist(), self._shards, strict=False):
             for block in shard.blocks(rows):
                 yield block._replace(start=start + block.start)
 
     def take(self, rows: NDArray[np.int64]) -> NDArray[Any]:
-        """See `ArrayVectors`."""
+        """Vectors of some rows, which ascend."""
         return np.concatenate(list(self.parts(rows)))
 
     def parts(self, rows: NDArray[np.int64]) -> Iterator[NDArray[Any]]:
-        """See `ArrayVectors`."""
+        """Vectors of some rows, some at a time."""
         for start, shard in zip(self._starts.tolist(), self._shards, strict=False):
             inside = rows[(rows >= start) & (rows < start + shard.count)]
             if len(inside):

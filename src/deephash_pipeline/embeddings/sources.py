@@ -140,15 +140,15 @@ class ParquetVectors:
     has_columns = True
 
     def blocks(self, rows: int) -> Iterator[Block]:
-        """See `ArrayVectors`."""
+        """All vectors, in order, at most so many at a time."""
         yield from self._blocks(rows, self._columns)
 
     def take(self, rows: NDArray[np.int64]) -> NDArray[Any]:
-        """See `ArrayVectors`."""
+        """Vectors of some rows, which ascend."""
         return np.concatenate(list(self.parts(rows)))
 
     def parts(self, rows: NDArray[np.int64]) -> Iterator[NDArray[Any]]:
-        """See `ArrayVectors`."""
+        """Vectors of some rows, some at a time."""
         for block in self._blocks(65_536, []):
             inside = rows[(rows >= block.start) & (rows < block.start + len(block.vectors))]
             yield block.vectors[inside - block.start]

@@ -77,12 +77,12 @@ class ConsecutiveIds:
         return self.count
 
     def take(self, rows: NDArray[np.integer[Any]]) -> Ids:
-        """See `IntegerIds`."""
+        """Ids of some rows."""
         ids: Ids = np.add(rows, self.first, dtype=np.int64)
         return ids
 
     def find(self, ids: Ids) -> NDArray[np.int64]:
-        """See `IntegerIds`."""
+        """Row of each id, int64, MISSING for an id that is not there."""
         there = (ids >= self.first) & (ids <= self.first + self.count - 1)
         rows = np.full(len(ids), MISSING, dtype=np.int64)
         # Only those that are there: the difference of others may not fit into 64 bits.
@@ -90,7 +90,7 @@ class ConsecutiveIds:
         return rows
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """See `IntegerIds`."""
+        """Arrays that the file of a segment stores, by name."""
         return {"consecutive_ids": np.array([self.first, self.count], dtype=np.int64)}
 
 
@@ -114,13 +114,13 @@ class TextIds:
         return len(self.hashes)
 
     def take(self, rows: NDArray[np.integer[Any]]) -> Ids:
-        """See `IntegerIds`."""
+        """Ids of some rows."""
         taken = np.empty(rows.size, dtype=object)
         taken[:] = [self._text_of(row) for row in rows.ravel().tolist()]
         return taken.reshape(rows.shape)
 
     def find(self, ids: Ids) -> NDArray[np.int64]:
-        """See `IntegerIds`."""
+        """Row of each id, int64, MISSING for an id that is not there."""
         wanted = hashes_of(ids)
         places = places_in_order(self.hashes, self.order, wanted).tolist()
         found = [self._from(place, key, text) for place, key, text in zip(places, wanted, ids, strict=True)]
@@ -139,7 +139,7 @@ class TextIds:
         return self.text[self.starts[row] : self.starts[row + 1]].tobytes().decode()
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """See `IntegerIds`."""
+        """Arrays that the file of a segment stores, by name."""
         return {"text_ids": self.text, "text_starts": self.starts, "text_hashes": self.hashes, "id_order": self.order}
 
 

@@ -79,7 +79,7 @@ class SeenTail:
 
     @property
     def features(self) -> NDArray[Any] | None:
-        """See `Segment`."""
+        """Features of its rows; None of an index without features."""
         return None if self.all_features is None else self.all_features[: self.size]
 
     def take(self, rows: NDArray[np.integer[Any]]) -> Ids:

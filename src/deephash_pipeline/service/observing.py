@@ -170,12 +170,12 @@ class GuardedProtocol(H11Protocol):
         self.seconds = seconds
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """See `asyncio.Protocol`."""
+        """Close the connection later unless something has arrived by then."""
         super().connection_made(transport)
         self.guard = self.loop.call_later(self.seconds, self._close_if_idle)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """See `asyncio.Protocol`."""
+        """Stop waiting: the connection has ended."""
         self.guard.cancel()
         super().connection_lost(exc)
 

@@ -108,7 +108,7 @@ class ExportedIndex(Closing, Searchable):
 
     @property
     def made_by(self) -> str | None:
-        """See `Searchable`."""
+        """Digest of the hasher that makes its codes; None where that is not known."""
         return self.finished.made_by
 
     def __len__(self) -> int:

@@ -70,7 +70,7 @@ class MilvusIndex(ExportedIndex):
             raise InputError(f"{self.place} was not made by `deephash-pipeline export`: give another name.")
 
     def create(self, about: About) -> None:
-        """See `ExportedIndex`."""
+        """Make the collection of the rows, and the one that describes the export."""
         kinds = self._milvus.DataType
         schema = self._milvus.MilvusClient.create_schema(auto_id=False)
         schema.add_field("key", kinds.INT64, is_primary=True)
@@ -98,7 +98,7 @@ class MilvusIndex(ExportedIndex):
         self._asked("create_collection", name, schema=schema, index_params=index, consistency_level="Strong")
 
     def describe(self, about: About) -> None:
-        """See `ExportedIndex`."""
+        """Replace the description that the export gives of itself."""
         about = _shortened(about)
         row = {"key": 0, "about": about.to_json(), "nothing": b"\0"}
         self._asked("upsert", self.name + ABOUT_SUFFIX, [row])
@@ -109,7 +109,7 @@ class MilvusIndex(ExportedIndex):
         self.about = about
 
     def stored(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """See `ExportedIndex`."""
+        """Positions, ascending, and digests of the rows that are there."""
         wanted = {"filter": "position >= 0", "output_fields": ["position", "digest"]}
         pages = self._asked("query_iterator", self.name, batch_size=POSITIONS_AT_ONCE, **wanted)
         found = list[tuple[int, int]]()
@@ -120,7 +120,7 @@ class MilvusIndex(ExportedIndex):
         return positions, digests
 
     def put(self, rows: Sequence[Row]) -> None:
-        """See `ExportedIndex`."""
+        """Store rows, in place of those of equal positions."""
         assert self.about is not None
         pad = b"\0" * (-len(rows[0].code) % (PADDED_BITS // 8)) if rows else b""
         entities = [
@@ -132,11 +132,11 @@ class MilvusIndex(ExportedIndex):
         self._asked("upsert", self.name, entities)
 
     def delete(self, positions: Sequence[int]) -> None:
-        """See `ExportedIndex`."""
+        """Delete the rows at some positions."""
         self._asked("delete", self.name, filter=f"position in {list(positions)}")
 
     def count(self) -> int:
-        """See `ExportedIndex`."""
+        """Number of rows, counted by the engine."""
         (row,) = self._rows("", ["count(*)"])
         return int(row["count(*)"])
 
@@ -197,18 +197,18 @@ class MilvusIndex(ExportedIndex):
         return [[Hit(_key(hit), hit["entity"]["id"], int(hit["distance"])) for hit in of_query] for of_query in asked]
 
     def found(self, ids: Sequence[ItemId]) -> dict[ItemId, Item]:
-        """See `ExportedIndex`."""
+        """Those of some items that are there."""
         length, listed = -(-self.code_length // 8), json.dumps(list(ids), ensure_ascii=False)
         rows = self._rows(f"id in {listed}", ["id", "code", "metadata"]) if ids else []
         return {row["id"]: item_of(row["id"], row["code"][0][:length], row["metadata"]) for row in rows}
 
     def at(self, positions: Sequence[int]) -> dict[int, ItemId]:
-        """See `ExportedIndex`."""
+        """Ids of the rows at some positions, of those that are there."""
         rows = self._rows(f"position in {list(positions)}", ["position", "id"]) if positions else []
         return {row["position"]: row["id"] for row in rows}
 
     def close(self) -> None:
-        """See `ExportedIndex`."""
+        """Close the connection."""
         self._client.close()
 
     def _rows(self, condition: str, fields: list[str], name: str | None = None) -> list[dict[str, Any]]:

@@ -57,7 +57,7 @@ class PostgresIndex(ExportedIndex):
                 raise InputError(f"{self.place} has no HNSW index: make it by `deephash-pipeline export ... --hnsw`.")
 
     def create(self, about: About) -> None:
-        """See `ExportedIndex`."""
+        """Make the table of the rows, with the extension pgvector."""
         kind = "text" if about.text_ids else "bigint"
         with self._connection() as connection:
             try:
@@ -79,7 +79,7 @@ class PostgresIndex(ExportedIndex):
         self.about = about
 
     def describe(self, about: About) -> None:
-        """See `ExportedIndex`."""
+        """Replace the description that the export gives of itself."""
         with self._connection() as connection:
             self._describe(connection, about)
             if about.items is not None:
@@ -92,14 +92,14 @@ class PostgresIndex(ExportedIndex):
         connection.execute(self._sql("COMMENT ON TABLE {table} IS {text}", text=text))
 
     def stored(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """See `ExportedIndex`."""
+        """Positions, ascending, and digests of the rows that are there."""
         with self._connection() as connection:
             rows = connection.execute(self._sql("SELECT position, digest FROM {table} ORDER BY position")).fetchall()
         positions, digests = np.array(rows, dtype=np.int64).reshape(-1, 2).T
         return positions, digests
 
     def put(self, rows: Sequence[Row]) -> None:
-        """See `ExportedIndex`; all of them in one transaction."""
+        """Store rows, in place of those of equal positions, all in one transaction."""
         assert self.about is not None
         with self._connection() as connection, connection.transaction():
             positions = [row.position for row in rows]
@@ -113,12 +113,12 @@ class PostgresIndex(ExportedIndex):
                     copy.write_row((row.position, row.id, row.digest, row.metadata, bits, *numbers))
 
     def delete(self, positions: Sequence[int]) -> None:
-        """See `ExportedIndex`."""
+        """Delete the rows at some positions."""
         with self._connection() as connection:
             connection.execute(self._sql("DELETE FROM {table} WHERE position = ANY(%s)"), [list(positions)])
 
     def count(self) -> int:
-        """See `ExportedIndex`."""
+        """Number of rows, counted by the engine."""
         with self._connection() as connection:
             return int(connection.execute(self._sql("SELECT count(*) FROM {table}")).fetchone()[0])
 
@@ -132,7 +132,7 @@ class PostgresIndex(ExportedIndex):
             connection.execute(made)
 
     def nearest(self, codes: NDArray[np.uint8], k: int, where: Where | None) -> list[list[Hit]]:
-        """See `ExportedIndex`."""
+        """The k nearest rows of each query, in the order of (distance, position)."""
         condition, values = condition_of(where or {}, self.columns, self.finished.has_kind)
         found = []
         with self._connection() as connection:
@@ -164,20 +164,20 @@ class PostgresIndex(ExportedIndex):
             return list(map(Hit._make, connection.execute(by_graph, [bits, *values, bits, k]).fetchall()))
 
     def found(self, ids: Sequence[ItemId]) -> dict[ItemId, Item]:
-        """See `ExportedIndex`."""
+        """Those of some items that are there."""
         asked = self._sql("SELECT id, code::text, metadata FROM {table} WHERE id = ANY(%s)")
         with self._connection() as connection:
             rows = connection.execute(asked, [[item_id for item_id in ids if "\0" not in str(item_id)]]).fetchall()
         return {item_id: item_of(item_id, code_of_bits(bits), metadata) for item_id, bits, metadata in rows}
 
     def at(self, positions: Sequence[int]) -> dict[int, ItemId]:
-        """See `ExportedIndex`."""
+        """Ids of the rows at some positions, of those that are there."""
         asked = self._sql("SELECT position, id FROM {table} WHERE position = ANY(%s)")
         with self._connection() as connection:
             return dict(connection.execute(asked, [list(positions)]).fetchall())
 
     def close(self) -> None:
-        """See `ExportedIndex`."""
+        """Close the connection."""
         while not self._idle.empty():
             self._idle.get_nowait().close()
 
