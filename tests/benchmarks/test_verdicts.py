@@ -129,7 +129,7 @@ def test_figures_in_sentences_beside_the_tables_are_those_of_stored_tables(table
         f"it has {paper['CIFAR10', 'DeepHash (fine-tuning, faithful)', 48]}]",
         f"of the {several} with several seeds {worse} are shown to be worse than ITQ",
     ):
-        assert sentence.replace(" 0.", " .") in page
+        assert sentence in page
 
 
 def test_no_sentence_beside_the_tables_gives_a_verdict_of_its_own():
