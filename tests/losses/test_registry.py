@@ -36,7 +36,7 @@ each_loss = pytest.mark.parametrize(
 def test_a_loss_says_its_name_its_paper_and_what_its_constructor_needs_of_a_training_set(loss):
     keywords = inspect.signature(loss).parameters
     assert loss.display_name
-    assert re.search(r"^[A-Z].+, .+, [A-Z]\w+ 20\d\d$", loss.reference)
+    assert re.search(r"^[A-Z].+, .+, [A-Z]\w+ 20\d\d(, (doi:10\.\d{4,}/\S+|arXiv:\d{4}\.\d{4,5}))?$", loss.reference)
     assert list(keywords)[: len(loss.needs)] == list(loss.needs)
     assert all(keyword.default is not keyword.empty for keyword in list(keywords.values())[len(loss.needs) :])
 

@@ -155,7 +155,7 @@ def test_an_artefact_without_manifest_is_refused_with_the_command_that_makes_it_
     message = refusal("evaluation", catalog)
     assert "`itq.b12.codes` has no manifest that says what it was made from" in message
     assert "`kedro run --pipelines=full`" in message
-    assert carried_out(message, project, catalog) == {"baseline_hashing.itq.b12.encode"}
+    assert carried_out(message, project, catalog) == {"baseline_hashing.itq.b12.fit_and_encode"}
     begin(pipelines["evaluation"], catalog)
 
 
@@ -164,7 +164,7 @@ def test_the_command_makes_what_one_changed_method_has_made_and_nothing_else(cat
     changed = Overridden(catalog, "baseline_hashing.ksh.iterations", 7)
     message = refusal("evaluation", changed)
     cells = [f"ksh.b{bits}" for bits in (12, 16, 24, 32, 48)]
-    steps = {f"baseline_hashing.{cell}.{step}" for cell in cells for step in ("fit", "encode")}
+    steps = {f"baseline_hashing.{cell}.fit_and_encode" for cell in cells}
     assert carried_out(message, project, changed) == steps | {f"evaluation.{cell}.measure" for cell in cells}
     begin(pipelines["evaluation"], changed)
 
@@ -301,7 +301,7 @@ def test_a_change_of_one_method_makes_its_cells_their_figures_and_the_report(cat
     changed = Overridden(catalog, "baseline_hashing.ksh.iterations", 7)
     cells = [f"ksh.b{bits}" for bits in (12, 16, 24, 32, 48)]
     assert set(nodes_to_run(pipelines["full"], changed)) == {
-        *(f"baseline_hashing.{cell}.{step}" for cell in cells for step in ("fit", "encode")),
+        *(f"baseline_hashing.{cell}.fit_and_encode" for cell in cells),
         *(f"evaluation.{cell}.measure" for cell in cells),
         *(f"evaluation.{step}" for step in ("collect_metrics", "join_curves")),
         *(f"reporting.{step}" for step in ("tabulate_metrics", "draw_map_by_code_length", "draw_precision_recall")),
