@@ -31,7 +31,7 @@ from benchmarks.documents import markdown_table
 from deephash_pipeline.common.cell import Cell
 from deephash_pipeline.common.randomness import derive_seed
 from deephash_pipeline.deephash.experiment import Experiment, Run
-from deephash_pipeline.deephash.fine_tune import PreTrainedWeights, fit_hash_layer, seed_of
+from deephash_pipeline.deephash.fine_tune import PreTrainedWeights, build_layers, fit_hash_layer, seed_of
 from deephash_pipeline.deephash.fine_tuning_parameters import FineTuningParameters
 from deephash_pipeline.deephash.initialise import HashLayerInitParameters, initialise_hash_layer
 from deephash_pipeline.deephash.training_set import LabelledFeatures
@@ -39,7 +39,7 @@ from deephash_pipeline.hashing import HASH_FUNCTIONS
 from deephash_pipeline.images.augmentation import AugmentationParameters
 from deephash_pipeline.images.splits import stratified_draw
 from deephash_pipeline.losses import LOSSES, build_loss
-from deephash_pipeline.networks import ClassificationHead, HashNetwork, build_hash_layer, initialise
+from deephash_pipeline.networks import HashNetwork
 from deephash_pipeline.pipelines.grid import METHODS
 from deephash_pipeline.reports.seeds import cell_text, seeds_table
 from deephash_pipeline.retrieval import count_distances, mean_average_precision, pack_bits
@@ -122,21 +122,15 @@ def signs(start: PreTrainedWeights) -> Callable[[Features], NDArray[np.bool_]]:
 
 def trained(data: Data, parameters: FineTuningParameters, start: PreTrainedWeights, run: Run) -> float:
     """Train the hash layer on a loss as fine-tuning does on kept features, and judge it."""
-    bits = run.code_length
-    seed, loss = seed_of(run), LOSSES[parameters.loss.name]
-    width = data.z.shape[1]
-    hash_layer = build_hash_layer(width, bits, parameters.hash_layer, derive_seed(seed, "hash layer"))
-    classifier = None
-    if reads := loss.classification_head:
-        classifier = ClassificationHead(reads, width if reads == "z" else bits, int(data.labels.max()) + 1)
-        initialise(classifier, derive_seed(seed, "classifier"))
-    network = HashNetwork(nn.Identity(), hash_layer, classifier, True, loss.reads_features)
+    seed = seed_of(run)
+    hash_layer, classifier = build_layers(data.z.shape[1], data.labels, parameters, run)
+    network = HashNetwork(nn.Identity(), hash_layer, classifier, True, LOSSES[parameters.loss.name].reads_features)
     inputs = ArrayInputs(data.z, run.device)
     if parameters.initial_hash_layer == "random":
         fit_hash_layer(network, inputs, parameters, run)
     else:
         hash_layer.load_state_dict(dict(start.hash_layer), strict=False)
-    objective = build_loss(parameters.loss, bits, data.labels, derive_seed(seed, "loss"))
+    objective = build_loss(parameters.loss, run.code_length, data.labels, derive_seed(seed, "loss"))
     try:
         train(
             network,

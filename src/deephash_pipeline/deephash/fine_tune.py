@@ -25,7 +25,7 @@ from deephash_pipeline.images.inputs import ImageInputs
 from deephash_pipeline.images.sources.collection import require_labels
 from deephash_pipeline.losses import LOSSES, HashingLoss, SimilarityBits, SimilarityParameters, build_loss
 from deephash_pipeline.losses.labels import number_of_classes
-from deephash_pipeline.networks import ClassificationHead, HashNetwork, build_hash_layer, initialise
+from deephash_pipeline.networks import ClassificationHead, HashLayer, HashNetwork, build_hash_layer, initialise
 from deephash_pipeline.training import ArrayInputs, LabelledInputs, first_batch, train
 
 logger = logging.getLogger(__name__)
@@ -206,24 +206,36 @@ def build_network(
     training_set: TrainingSet, parameters: FineTuningParameters, run: Run, start: PreTrainedWeights | None = None
 ) -> HashNetwork:
     """Trunk, hash layer and what layer the loss wants besides, with fresh random weights but for a trunk's start."""
-    seed, code_length = seed_of(run), run.code_length
     trunk = run.experiment.trunk_for(training_set.images.shape[1:])
-    initialise(trunk, derive_seed(seed, "weights"))
+    initialise(trunk, derive_seed(seed_of(run), "weights"))
     if start is not None:
         trunk.load_state_dict(dict(start.trunk))
-    hash_layer = build_hash_layer(
-        trunk.z_dimension, code_length, parameters.hash_layer, derive_seed(seed, "hash layer")
-    )
     loss = LOSSES[parameters.loss.name]
-    reads = loss.classification_head
     learned = start is not None and run.experiment.trunk.frozen
     frozen = learned or parameters.frozen_trunk or loss.reads_features
+    hash_layer, classifier = build_layers(trunk.z_dimension, training_set.labels, parameters, run)
+    return HashNetwork(trunk, hash_layer, classifier, frozen, loss.reads_features)
+
+
+def build_layers(
+    z_dimension: int, labels: NDArray[np.int64] | NDArray[np.uint8], parameters: FineTuningParameters, run: Run
+) -> tuple[HashLayer, ClassificationHead | None]:
+    """Draw what lies above the trunk: the hash layer, and the classification head of a loss that has one.
+
+    Args:
+        z_dimension: length of z.
+        labels: labels of the training set, int64 (n,) or uint8 (n, classes).
+        parameters: hash layer and loss.
+        run: code length and seed.
+    """
+    seed, reads = seed_of(run), LOSSES[parameters.loss.name].classification_head
+    hash_layer = build_hash_layer(z_dimension, run.code_length, parameters.hash_layer, derive_seed(seed, "hash layer"))
     if reads is None:
-        return HashNetwork(trunk, hash_layer, None, frozen, loss.reads_features)
-    classes = number_of_classes(training_set.labels)
-    classifier = ClassificationHead(reads, trunk.z_dimension if reads == "z" else code_length, classes)
+        return hash_layer, None
+    width = z_dimension if reads == "z" else run.code_length
+    classifier = ClassificationHead(reads, width, number_of_classes(labels))
     initialise(classifier, derive_seed(seed, "classifier"))
-    return HashNetwork(trunk, hash_layer, classifier, frozen)
+    return hash_layer, classifier
 
 
 def inputs_of(
