@@ -44,6 +44,8 @@ def toy(tmp_path):
 def measured(toy, **environment):
     """Call the kernel in a process of its own; return the result, and whether its machine code was found."""
     given = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
+    # Python's bytecode is known by whole seconds and bytes, within which this file changes more than once.
+    given["PYTHONDONTWRITEBYTECODE"] = "1"
     done = subprocess.run(
         [sys.executable, "-c", SHOWN],
         cwd=toy.parent,
