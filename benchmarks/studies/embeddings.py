@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from benchmarks import measuring
 from benchmarks.documents import PROJECT, Benchmark, Results, Settings, three_digits
 from deephash_pipeline.embeddings import open_vectors
-from deephash_pipeline.embeddings.building import unit_rows
+from deephash_pipeline.embeddings.unit import unit_rows
 from deephash_pipeline.hamming import ByFeatures, HammingIndex
 from deephash_pipeline.hashing import HASH_FUNCTIONS
 from deephash_pipeline.retrieval import pack_bits

@@ -69,6 +69,28 @@ def test_an_index_of_vectors_is_described_added_to_and_removed_from(command, pla
     assert "602 vectors" in run(command, place, *added).output
 
 
+def test_vectors_are_found_under_conditions_numbered_on_and_replaced(command, place, tmp_path):
+    vectors = np.load(place / "embeddings.npy")
+    years = pa.array([2000 + row % 20 for row in range(600)])
+    pq.write_table(pa.table({"z": list(vectors), "year": years}), tmp_path / "z.parquet")
+    run(command, tmp_path, "index", "build", "x.index", "--vectors", "z.parquet")
+    where = json.dumps({"year": {">=": 2018}})
+    found = run(command, tmp_path, "search", "x.index", "--queries", "z.parquet", "-k2", "--json", "--where", where)
+    assert {row["year"] for row in json.loads(found.stdout)} == {2018, 2019}
+    assert found.stderr.startswith("recall@2: not measured under conditions")
+    pq.write_table(pa.table({"z": list(-vectors[:2])}), tmp_path / "new.parquet")
+    added = ("index", "add", "x.index", "--vectors", "new.parquet")
+    assert "602 vectors" in run(command, tmp_path, *added).output
+    (tmp_path / "ids.txt").write_text("600\n7\n")
+    np.save(tmp_path / "new.npy", vectors[:2])
+    replaced = ("index", "add", "x.index", "--vectors", "new.npy", "--ids", "ids.txt")
+    assert "id 600 is in the index already" in run(command, tmp_path, *replaced).output
+    assert "602 vectors" in run(command, tmp_path, *replaced, "--replace").output
+    with VectorIndex.open(tmp_path / "x.index", read_only=True) as index:
+        assert index.search(vectors[1], 2).ids[0].tolist() == [1, 7]
+        assert index.search(-vectors[1], 1).ids.tolist() == [[601]]
+
+
 @pytest.mark.parametrize(("column", "named"), [("label", ()), ("kind", ("--labels", "kind"))])
 def test_a_label_that_is_a_number_finds_what_was_built_and_what_was_added(command, place, tmp_path, column, named):
     vectors = np.load(place / "embeddings.npy")
@@ -88,15 +110,23 @@ def test_a_label_that_is_a_number_finds_what_was_built_and_what_was_added(comman
         ("index build x.index --vectors embeddings.npy --ids none.txt", "none.txt cannot be read"),
         ("index build x.index --vectors one.npy", "one.npy has one vector: give two at least"),
         ("index refit papers.index", "papers.index has vectors: `index build --vectors ... --anew` fits"),
-        ("index add papers.index --vectors queries.npy", "no ids: name those of the new vectors by --ids"),
+        ("index add papers.index --vectors queries.npy", "no ids are given, and those of this index are strings"),
+        ("index add papers.index --vectors queries.npy --replace", "--replace is for vectors of known ids"),
+        ("index add papers.index photos --replace", "papers.index has vectors: name a file of them by --vectors"),
+        ("index add x.index photos --replace", "--replace is for vectors: name their file by --vectors"),
         ("index add papers.index photos", "papers.index has vectors: name a file of them by --vectors"),
         ("index add x.index photos --vectors queries.npy", "--vectors are added alone: leave out PATHS"),
-        ("serve x.index --vectors two.safetensors --column c", "has no tensor 'c' of float16, float32 or float64"),
+        ("serve x.index --vectors two.safetensors --column c", "has no tensor 'c' of F16, F32, F64, BF16, I8, U8"),
         ("serve papers.index --column a", "--column is for vectors: name their file by --vectors"),
         ("serve papers.index x.index --vectors queries.npy", "--vectors make one INDEX"),
-        ("search papers.index", "give either --vectors, a file of them, or --id"),
+        ("search papers.index", "give either --queries, a file of them, or --id"),
         ("search x.index --vectors queries.npy", "x.index is no index of vectors; leave it out, or name another"),
         ("search papers.index --id paper/5 --column a", "--column is for vectors: name their file by --vectors"),
+        ("search x.index a.jpg --where {}", "x.index is no index of vectors; leave it out"),
+        ("search papers.index --queries queries.npy --where year=3", "--where 'year=3': give conditions in JSON, such"),
+        ("search papers.index --queries queries.npy --where [3]", "--where '[3]': give conditions in JSON, such as"),
+        ('search papers.index --id paper/5 --where {"year":3}', "a column 'year' that this index lacks"),
+        ('search papers.index --id paper/5 --label a --where {"Label":"b"}', "--where has a condition on `label`"),
         ("search papers.index --vectors queries.npy --radius 3", "--rescore, --distinct and --engine are for images"),
         ("search papers.index --vectors queries.npy --rescore", "--rescore, --distinct and --engine are for images"),
         ("search papers.index --vectors queries.npy --label topc", "no image has the label `topc`: do you mean `topic"),

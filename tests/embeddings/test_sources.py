@@ -1,13 +1,17 @@
 from decimal import Decimal
 
+import ml_dtypes
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import safetensors.numpy
+import safetensors.torch
+import torch
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.embeddings import VectorIndex, open_vectors
+from deephash_pipeline.embeddings import ArrayVectors, VectorIndex, open_vectors
 
 KINDS = {"float16": pa.float16(), "float32": pa.float32(), "float64": pa.float64()}
 
@@ -45,6 +49,80 @@ def test_lists_of_a_fixed_size_and_large_ones_are_vectors_too(tmp_path, vectors,
     path = tmp_path / "z.parquet"
     pq.write_table(pa.table({"vector": pa.array(list(vectors), type=kind)}), path)
     np.testing.assert_array_equal(whole(open_vectors(path)), vectors)
+
+
+class Exchanged:
+    """What knows DLPack alone."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def __dlpack__(self, **options):
+        return self.array.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self.array.__dlpack_device__()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda z: torch.tensor(z, requires_grad=True),
+        lambda z: torch.tensor(z).bfloat16(),
+        lambda z: [torch.tensor(row) for row in z],
+        lambda z: pa.FixedSizeListArray.from_arrays(pa.array(z.ravel()), z.shape[1]),
+        lambda z: pa.chunked_array([pa.array(list(z[:7])), pa.array(list(z[7:]))]),
+        lambda z: pd.Series(list(z)),
+        pd.DataFrame,
+        lambda z: z.astype(ml_dtypes.bfloat16),
+        Exchanged,
+        list,
+        lambda z: z.tolist(),
+    ],
+    ids=str,
+)
+def test_vectors_come_as_whatever_libraries_have_them_in(vectors, make):
+    source = ArrayVectors(make(vectors))
+    assert (source.count, source.width) == vectors.shape
+    np.testing.assert_allclose(whole(source), vectors, rtol=2**-8)
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.uint8, np.int16, np.uint32])
+def test_whole_numbers_are_vectors_of_these_numbers(vectors, kind):
+    z = np.abs(40 * vectors).clip(0, 127).astype(kind)
+    for given in (z, torch.tensor(z.astype(np.int64)).to(torch.uint8)):
+        np.testing.assert_array_equal(whole(ArrayVectors(given)), z)
+        assert whole(ArrayVectors(given)).dtype.kind == "f"
+
+
+@pytest.mark.parametrize("kind", [torch.bfloat16, torch.int8, torch.uint8])
+def test_files_have_numbers_of_8_and_16_bits(tmp_path, vectors, kind):
+    z = torch.tensor(np.abs(40 * vectors).clip(0, 127)).to(kind)
+    safetensors.torch.save_file({"z": z}, tmp_path / "z.safetensors")
+    source = open_vectors(tmp_path / "z.safetensors")
+    np.testing.assert_array_equal(whole(source), z.float().numpy())
+    np.testing.assert_array_equal(source.take(np.array([3, 9])), z[[3, 9]].float().numpy())
+    if kind == torch.int8:
+        pq.write_table(pa.table({"z": pa.array(list(z.numpy()), type=pa.list_(pa.int8()))}), tmp_path / "z.parquet")
+        np.testing.assert_array_equal(whole(open_vectors(tmp_path / "z.parquet")), z.float().numpy())
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (pa.array([1.0, 2.0]), "vectors are double of Arrow: give lists of numbers"),
+        (pa.array([[1.0], None]), "row 1 has no vector"),
+        (pa.array([[1.0], [1.0, 2.0]]), "row 1 has 2 numbers, the first has 1"),
+        (pa.array([], type=pa.list_(pa.float32())), "has no vector"),
+        (np.zeros((2, 3), np.complex64), "vectors is complex64 of shape"),
+        (np.array(["a", "b"]), "vectors is <U1 of shape"),
+        (pd.Series(["a", "b"]), "no table of numbers|vectors is"),
+    ],
+)
+def test_what_is_no_table_of_numbers_is_refused_in_a_line(given, message):
+    with pytest.raises(InputError, match=message) as caught:
+        ArrayVectors(given)
+    assert "\n" not in str(caught.value)
 
 
 def test_other_columns_of_parquet_are_ids_and_metadata(tmp_path, vectors):

@@ -1,6 +1,7 @@
 import signal
 import subprocess
 import sys
+from uuid import UUID
 
 import numpy as np
 import pytest
@@ -10,8 +11,10 @@ from hypothesis.extra.numpy import arrays
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.embeddings import VectorIndex, building
-from deephash_pipeline.embeddings.recall import MeasuredRecall
+from deephash_pipeline.embeddings.coder import LINEAR, Coder
+from deephash_pipeline.embeddings.recall import MeasuredRecall, _nearest_by_step, _steps
 from deephash_pipeline.hamming.features import FeatureForm
+from deephash_pipeline.hashing import ENCODERS, load_encoder
 from deephash_pipeline.retrieval import unpack_bits
 
 
@@ -26,13 +29,120 @@ def recall(found, truth):
 
 
 @pytest.mark.parametrize("code_length", [1, 64, 65, 257, 1000, 4096])
-def test_answers_without_rescoring_are_those_of_brute_force(folder, vectors, code_length):
+def test_answers_without_kept_vectors_are_those_of_brute_force(folder, vectors, code_length):
     with VectorIndex.build(folder, vectors, code_length=code_length, method="rotation", rescore="none") as index:
         bits, asked = (unpack_bits(index.encode(each), code_length) for each in (vectors, vectors[:5]))
-        distances = (bits[None] != asked[:, None]).sum(axis=2)
         answers = index.search(vectors[:5], 40)
-    np.testing.assert_array_equal(answers.ids, np.argsort(distances, axis=1, kind="stable")[:, :40])
-    assert answers.scores is None
+        shortlist = 40 * index.expected(40).oversampling
+        by_id = index.search_by_id(3, 40)
+        unit = vectors[:5] / np.linalg.norm(vectors[:5].astype(np.float64), axis=1, keepdims=True)
+        outputs = index.coder.encoder.outputs(unit)
+    differ = bits[None] != asked[:, None]
+    distances = differ.sum(axis=2)
+    by_distance = np.argsort(distances, axis=1, kind="stable")
+    assert by_id.ids[0].tolist() == [row for row in by_distance[3].tolist() if row != 3][:40]
+    # What the query's outputs would have to change to give the bits.
+    costs = np.einsum("qnk,qk->qn", differ, np.abs(outputs))
+    best = np.sort(np.take_along_axis(costs, by_distance[:, :shortlist], axis=1), axis=1)[:, :40]
+    np.testing.assert_allclose(np.take_along_axis(costs, answers.ids, axis=1), best, rtol=1e-4, atol=1e-5)
+    np.testing.assert_array_equal(answers.distances, np.take_along_axis(distances, answers.ids, axis=1))
+    assert answers.scores is None and [pair[1] for pair in answers[0]] == [None] * 40
+
+
+@pytest.mark.parametrize("method", [name for name, kind in ENCODERS.items() if set(kind.stored) == LINEAR])
+def test_a_coder_makes_the_bits_of_its_hash_function(vectors, method):
+    unit = building.unit_rows(vectors, "z", np.arange(len(vectors)))
+    # Columns of zeros, and rows on the hyperplanes themselves, of which the sign is that of a sum in float64.
+    projection = np.random.default_rng(2).normal(size=(24, 40)).astype(np.float32)
+    projection[:, 0] = 0
+    threshold = (unit[:40].astype(np.float64) * projection.T).sum(axis=1)
+    arrays = {"projection": projection, "threshold": threshold}
+    encoder = load_encoder(method, 40, arrays)
+    coder = Coder(method, 40, arrays)
+    outputs = encoder.outputs(unit)
+    sure = np.abs(outputs) > 1e-14
+    differ = unpack_bits(coder.codes(unit), 40) != encoder.transform(unit)
+    assert not (differ & sure).any() and not differ[:, 0].any()
+    np.testing.assert_allclose(coder.outputs(unit), outputs, atol=1e-5)
+    with pytest.raises(InputError, match="are not of 40 bits"):
+        Coder(method, 40, {"projection": projection, "threshold": threshold[:-1]})
+
+
+def test_a_search_by_a_linear_hash_function_imports_no_scikit_learn(folder, vectors):
+    VectorIndex.build(folder, vectors, code_length=16).close()
+    program = (
+        "import sys; from deephash_pipeline.embeddings import VectorIndex\n"
+        f"index = VectorIndex.open({str(folder)!r}, read_only=True)\n"
+        "index.search_by_id(3, 2), index.search(index.get(3).vector, 2)\n"
+        "print(sorted({'sklearn', 'torch', 'pandas'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=300)
+    assert done.stdout.strip() == "[]"
+
+
+def test_the_nearest_of_each_number_of_candidates_are_those_of_a_sort():
+    random = np.random.default_rng(0)
+    scores = random.permuted(np.tile(np.arange(500, dtype=np.float32), (4, 1)), axis=1)
+    rows = random.permuted(np.tile(np.arange(500), (4, 1)), axis=1)
+    steps = _steps(10, 500)
+    assert steps == [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64]
+    for step, near in _nearest_by_step(rows, scores, 10, steps):
+        order = np.argsort(scores[:, : step * 10], axis=1)[:, :10]
+        np.testing.assert_array_equal(np.sort(near), np.sort(np.take_along_axis(rows, order, axis=1)))
+
+
+def test_an_index_in_memory_answers_as_one_in_a_folder(folder, vectors):
+    made = {"metadata": {"row": list(range(600))}, "code_length": 48}
+    in_memory = VectorIndex.build(None, vectors, **made)
+    with VectorIndex.build(folder, vectors, **made) as index:
+        for each in (index, in_memory):
+            each.add(vectors[:3] + 1, metadata={"row": [600, 601, 602]})
+            each.remove([4])
+        found = [each.search(vectors[:20], 10, {"row": {"!=": 9}}) for each in (index, in_memory)]
+        assert index.description == in_memory.description
+    np.testing.assert_array_equal(found[0].ids, found[1].ids)
+    np.testing.assert_array_equal(found[0].scores, found[1].scores)
+
+
+def test_what_is_kept_of_an_item_is_given_back_and_its_metadata_changed(folder, vectors):
+    with VectorIndex.build(folder, vectors, metadata={"Year": list(range(600))}, rescore="float16") as index:
+        unit = vectors[7] / np.linalg.norm(vectors[7])
+        np.testing.assert_allclose(index.get(7).vector, unit, atol=1e-3)
+        before, answers = index.get(7), index.search(vectors[7], 5)
+        index.update([7, 3], {"year": [None, 1999], "seen": ["yes", "no"]})
+        assert (before.metadata, index.get(7).metadata) == ({"Year": 7}, {"seen": "yes"})
+        assert index.search(vectors[3], 1, {"year": 1999}).ids.tolist() == [[3]]
+        np.testing.assert_array_equal(index.get(7).vector, before.vector)
+        again = index.search(vectors[7], 5)
+        np.testing.assert_array_equal(again.ids, answers.ids)
+        np.testing.assert_array_equal(again.scores, answers.scores)
+        for ids, message in (([7, 1000], "1000 is not in the index"), ([7, 7], "7 twice")):
+            with pytest.raises(InputError, match=message):
+                index.update(ids, {"seen": ["a", "b"]})
+    with VectorIndex.open(folder, read_only=True) as again:
+        assert again.get(3).metadata == {"Year": 1999, "seen": "no"} and len(again) == 600
+
+
+def test_rows_that_are_added_are_numbered_on(folder, vectors):
+    with VectorIndex.build(folder, vectors[:500], code_length=24) as index:
+        index.remove([499])
+        index.add(vectors[500:502])
+        # The id of an item that was removed is not given to another.
+        assert index.ids()[-3:].tolist() == [498, 500, 501]
+        index.add(vectors[502], [10_000])
+        index.add(vectors[503:])
+        assert index.ids()[-2:].tolist() == [10_096, 10_097] and index.ids()[502] == 10_001
+    texts = VectorIndex.build(None, vectors, [f"{row}" for row in range(600)], code_length=24)
+    with pytest.raises(InputError, match="those of this index are strings; give one for each"):
+        texts.add(vectors[:2])
+
+
+def test_ids_may_be_uuids(vectors):
+    ids = [UUID(int=row) for row in range(600)]
+    index = VectorIndex.build(None, vectors, ids, code_length=24)
+    assert index.search(vectors[9], 1).ids.tolist() == [[str(ids[9])]] and index.get(ids[9]).id == str(ids[9])
+    assert index.search_by_id(ids[9], 3).ids[0, 0] != str(ids[9])
+    assert index.remove(ids[:2]) == 2
 
 
 @pytest.mark.parametrize(("rescore", "off"), [("float16", 1e-3), ("int8", 1e-2)])
@@ -45,8 +155,10 @@ def test_rescored_answers_are_in_the_order_of_the_cosine(folder, vectors, rescor
     assert recall(answers.ids, truth) > 0.97
     unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     cosines = np.take_along_axis(unit[:50] @ unit.T, answers.ids, axis=1)
-    np.testing.assert_allclose(answers.scores, 1 - cosines, atol=off)
-    assert (np.diff(answers.scores, axis=1) >= 0).all()
+    np.testing.assert_allclose(answers.scores, cosines, atol=off)
+    assert (np.diff(answers.scores, axis=1) <= 0).all()
+    pairs = [pair for of_query in answers for pair in of_query]
+    assert pairs == [*zip(answers.ids.ravel().tolist(), answers.scores.ravel().tolist(), strict=True)]
     assert recall(by_id.ids, truth[3:4, 1:]) >= 8 / 9 and 3 not in by_id.ids
 
 
@@ -91,12 +203,14 @@ def test_vectors_of_fewer_directions_than_bits_get_a_hash_function_that_needs_no
         assert (index.description.method, index.description.code_length) == ("rotation", 512)
 
 
-def test_a_number_of_answers_between_two_that_were_measured_takes_the_worse():
+def test_a_number_of_answers_between_two_that_were_measured_takes_the_candidates_of_the_more_costly():
     measured = MeasuredRecall(target=0.9, queries=9, items=99, of={100: {1: 0.7, 2: 0.92}, 10: {2: 0.8, 10: 0.95}})
-    assert [measured.expected(k) for k in (10, 50, 100)] == [(10, 0.95), (10, 0.92), (2, 0.92)]
+    assert [measured.expected(k) for k in (10, 50, 100)] == [(10, 0.95), (4, 0.92), (2, 0.92)]
     # More than most of them find, what is stored of the vectors does not allow.
     flat = MeasuredRecall(target=0.99, queries=9, items=99, of={10: {1: 0.7, 4: 0.95, 128: 0.95}})
     assert flat.expected(10) == (4, 0.95)
+    nearly = MeasuredRecall(target=0.99, queries=9, items=99, of={1: {1: 0.7, 8: 0.9695, 16: 0.97}})
+    assert nearly.expected(1) == (8, 0.9695) and nearly.expected(1, recall=0.97) == (16, 0.97)
     # Of fewer or more, or under conditions, nothing is known.
     assert [measured.expected(k) for k in (1, 500)] == [(10, None)] * 2
     assert measured.expected(100, conditions=True) == (10, None)

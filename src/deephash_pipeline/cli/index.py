@@ -197,17 +197,18 @@ def _report_fit(folder: Path, hasher: "ImageHasher") -> None:
 @click.argument("index", type=FOLDER)
 @click.argument("paths", nargs=-1)
 @vectors_options
+@click.option("--replace", is_flag=True, help="Let a vector of the same id give way.")
 @device_option
-def add(index: Path, paths: Sequence[str], device: str, **of_vectors: Any) -> None:
+def add(index: Path, paths: Sequence[str], device: str, replace: bool, **of_vectors: Any) -> None:
     """Add the images in PATHS, or --vectors, to INDEX."""
     if of_vectors["vectors"] is not None:
         if paths:
             raise InputError("--vectors are added alone: leave out PATHS")
-        add_vectors(index, **of_vectors)
+        add_vectors(index, replace, **of_vectors)
         return
     if holds_vectors(index):
         raise InputError(f"{index} has vectors: name a file of them by --vectors")
-    refuse_without_vectors(of_vectors)
+    refuse_without_vectors({**of_vectors, "replace": replace or None})
     if not paths:
         raise InputError("no PATHS are given: name folders, globs or CSV files of images, or --vectors")
     files, skipped = list_images(paths)

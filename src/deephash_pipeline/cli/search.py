@@ -18,7 +18,7 @@ from deephash_pipeline.cli.options import (
     json_option,
     opened,
 )
-from deephash_pipeline.cli.vectors import found_vectors, refuse_without_vectors
+from deephash_pipeline.cli.vectors import EXAMPLE_OF_WHERE, found_vectors, refuse_without_vectors
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.hamming import Answers
 from deephash_pipeline.hamming.replacing import ONNX_HASHER, holds_vectors
@@ -42,7 +42,8 @@ from deephash_pipeline.photographs.stored import Runtime
     is_flag=True,
     help="Hide copies of photographs that come before; of scans of text it hides others too.",
 )
-@click.option("--vectors", type=FOLDER, help="Search an index of vectors by those in a file.")
+@click.option("--queries", "--vectors", "vectors", type=FOLDER, help="Search an index of vectors by those in a file.")
+@click.option("--where", help=f"Conditions on metadata of vectors, in JSON: {EXAMPLE_OF_WHERE}.")
 @click.option("--column", help="Column of that Parquet file, or tensor of that safetensors file.")
 @click.option("--recall", type=float, help="Of a search by vectors, in place of what the index was built for.")
 @json_option
@@ -59,6 +60,7 @@ def search(
     rescore: bool,
     only_distinct: bool,
     vectors: Path | None,
+    where: str | None,
     column: str | None,
     recall: float | None,
     as_json: bool,
@@ -68,16 +70,16 @@ def search(
 ) -> None:
     """Find the images of INDEX that are most like a PHOTO; of equal distances those that were added first.
 
-    In an index of vectors, find those most like --vectors, by cosine.
+    In an index of vectors, find those most like --queries, by cosine.
     """
     if holds_vectors(index):
         if photo or radius is not None or rescore or only_distinct or engine or approximate:
             raise InputError(f"{index} has vectors: PHOTO, --radius, --rescore, --distinct and --engine are for images")
-        rows, expected = found_vectors(index, vectors, column, name, k, labels, recall)
+        rows, expected = found_vectors(index, vectors, column, name, k, labels, recall, where)
         _print_rows(rows, as_json)
         click.echo(expected, err=True)
         return
-    of_vectors = {"vectors": vectors, "column": column, "recall": recall}
+    of_vectors = {"queries": vectors, "where": where, "column": column, "recall": recall}
     refuse_without_vectors(of_vectors, f"{index} is no index of vectors; leave it out, or name another INDEX")
     if (photo is None) == (name is None):
         raise InputError("give either a photo or --id of an image of the index")
@@ -92,13 +94,13 @@ def search(
     runtime: Runtime = "torch" if rescore else _runtime(index, device)
     with opened(index, device, engine, approximate, runtime=runtime) as images:
         assert isinstance(images, ImageIndex)
-        where = images.labelled(labels) if labels else None
+        labelled = images.labelled(labels) if labels else None
 
         def ask(k: int) -> Answers:
             if name is not None:
-                return images.search_by_id(name, k, where)
+                return images.search_by_id(name, k, labelled)
             assert photo is not None
-            return images.search(photo, k, where, rescore)
+            return images.search(photo, k, labelled, rescore)
 
         answers = distinct(images.index, ask, k) if only_distinct else ask(k)
         rows = _rows(images, answers, radius)

@@ -1,5 +1,6 @@
 """The commands ``index``, ``search`` and ``serve`` for vectors in place of images."""
 
+import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 FACTS = ("code_length", "columns", "segments", "removed", "bytes_on_disk")
 MEASURED_K = (10, 100)
+EXAMPLE_OF_WHERE = '{"year": {">=": 2020}}'
 ADVICE = {"int8": "--rescore float16, ", "none": "--rescore int8, "}
 
 
@@ -72,20 +74,37 @@ def build_of_vectors(folder: Path, anew: bool, **options: Any) -> None:
             click.echo(f"warning: that is less than --recall: give {rescore}more --bits, or another --method", err=True)
 
 
-def add_vectors(folder: Path, **options: Any) -> None:
-    """Add a file of vectors to an index."""
+def add_vectors(folder: Path, replace: bool, **options: Any) -> None:
+    """Add a file of vectors to an index; without ids their rows are numbered on."""
     source, ids, labels = read_given(options)
-    if ids is None:
-        raise InputError("no ids: name those of the new vectors by --ids")
+    if replace and ids is None:
+        raise InputError("--replace is for vectors of known ids: name these by --ids")
     with open_vector_index(folder, read_only=False) as index:
         # All or none: one addition.
         blocks = list(source.blocks(source.count))
         metadata = {
             name: [*(value for block in blocks for value in block.metadata[name])] for name in blocks[0].metadata
         }
-        names = [index.id_of(name) if isinstance(name, str) else name for name in ids]
-        index.add(np.concatenate([block.vectors for block in blocks]), names, metadata, labels=labels)
+        names = None if ids is None else [index.id_of(name) if isinstance(name, str) else name for name in ids]
+        index.add(np.concatenate([block.vectors for block in blocks]), names, metadata, labels=labels, replace=replace)
         click.echo(f"{folder}: {source.count} added, {len(index)} vectors")
+
+
+def read_where(text: str | None) -> dict[str, Any] | None:
+    """Conditions that are written in JSON.
+
+    Raises:
+        InputError: it is no JSON, or no object of it.
+    """
+    if text is None:
+        return None
+    try:
+        where = json.loads(text)
+    except ValueError:
+        where = None
+    if not isinstance(where, dict):
+        raise InputError(f"--where {text!r:.80}: give conditions in JSON, such as '{EXAMPLE_OF_WHERE}'")
+    return where
 
 
 def read_given(options: dict[str, Any]) -> tuple[Any, Sequence[ItemId] | None, list[str] | None]:
@@ -145,16 +164,22 @@ def found_vectors(
     k: int,
     labels: Sequence[str],
     recall: float | None,
+    conditions: str | None = None,
 ) -> tuple[list[dict[str, Any]], str]:
     """Answers to each query, and what to expect of them."""
     from deephash_pipeline.embeddings import open_vectors  # noqa: PLC0415
 
+    where = read_where(conditions)
+
     if (queries is None) == (name is None):
-        raise InputError(f"{folder} has vectors: give either --vectors, a file of them, or --id of one of the index")
+        raise InputError(f"{folder} has vectors: give either --queries, a file of them, or --id of one of the index")
     if queries is None:
         refuse_without_vectors({"column": column})
     with open_vector_index(folder) as index:
-        where = index.labelled(labels) if labels else None
+        if labels:
+            if "label" in map(str.lower, where or {}):
+                raise InputError("--where has a condition on `label`: leave that or --label out")
+            where = {**(where or {}), **index.labelled(labels)}
         if queries is None:
             answers = index.search_by_id(index.id_of(str(name)), k, where, recall)
         else:
@@ -165,9 +190,9 @@ def found_vectors(
             for place, item in enumerate(index.index.items(found)):
                 row: dict[str, Any] = {"query": query, "id": item.id, "distance": int(answers.distances[query, place])}
                 if answers.scores is not None:
-                    row["cosine"] = round(1 - float(answers.scores[query, place]), 4)
+                    row["cosine"] = round(float(answers.scores[query, place]), 4)
                 # First, and not hidden by metadata of the same names.
                 rows.append({**row, **item.metadata, **row})
         if index.has_warned:
             return rows, f"recall@{k}: not measured with such queries"
-        return rows, expectation(index, k, recall, bool(labels))
+        return rows, expectation(index, k, recall, bool(where))

@@ -8,13 +8,25 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from deephash_pipeline.embeddings.answers import CosineAnswers, VectorItem
     from deephash_pipeline.embeddings.index import VectorIndex
     from deephash_pipeline.embeddings.shards import ShardedVectors, open_vectors
     from deephash_pipeline.embeddings.sources import ArrayVectors, ParquetVectors, VectorSource
 
-__all__ = ["ArrayVectors", "ParquetVectors", "ShardedVectors", "VectorIndex", "VectorSource", "open_vectors"]
+__all__ = [
+    "ArrayVectors",
+    "CosineAnswers",
+    "ParquetVectors",
+    "ShardedVectors",
+    "VectorIndex",
+    "VectorItem",
+    "VectorSource",
+    "open_vectors",
+]
 
 PLACES = {
+    "CosineAnswers": "answers",
+    "VectorItem": "answers",
     "VectorIndex": "index",
     "ShardedVectors": "shards",
     "open_vectors": "shards",

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, cast, get_args
+from typing import Any, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,24 +12,23 @@ from numpy.typing import NDArray
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.folders import INDEX_FILE
 from deephash_pipeline.common.progress import count_steps
+from deephash_pipeline.embeddings.coder import Coder
 from deephash_pipeline.embeddings.recall import FEWEST_QUERIES as ENOUGH
 from deephash_pipeline.embeddings.recall import NEIGHBOURS, ExactNeighbours, check_recall, measured_recall
-from deephash_pipeline.embeddings.shards import ShardedVectors
-from deephash_pipeline.embeddings.sources import ArrayVectors, ParquetVectors
-from deephash_pipeline.embeddings.stored import Description, save_hash_function
+from deephash_pipeline.embeddings.shards import AnyVectors
+from deephash_pipeline.embeddings.stored import Description, Rescore, save_hash_function
+from deephash_pipeline.embeddings.unit import unit_rows
 from deephash_pipeline.hamming.answers import GivenIds
-from deephash_pipeline.hamming.features import ROWS_AT_ONCE, FeatureType
+from deephash_pipeline.hamming.features import FeatureType
 from deephash_pipeline.hamming.ids import checked_ids
 from deephash_pipeline.hamming.index import HammingIndex
 from deephash_pipeline.hamming.replacing import HASH_FUNCTION, replacing_index
 from deephash_pipeline.hamming.texts import label_names
 from deephash_pipeline.hashing import HASH_FUNCTIONS, HashFunction, require_hash_function
 from deephash_pipeline.provenance import content_digest
-from deephash_pipeline.retrieval import pack_bits
 
-Rescore = Literal["int8", "float16", "none"]
-METHOD, BEYOND, CODE_LENGTH = "pca_rotation", "rotation", 512
-"""The usual hash function, that for more bits than directions, and the usual bits."""
+METHOD, BEYOND = "pca_rotation", "rotation"
+"""The usual hash function, and that for more bits than directions."""
 # A gigabyte at most, with what is made of a block.
 NUMBERS_AT_ONCE = 2**25
 ROWS_TO_FIT = 16_384
@@ -37,8 +36,6 @@ STEPS = 100
 # So many comparisons with held-out rows take a few seconds up to millions of vectors.
 COMPARISONS = 2 * 10**9
 FEWEST_QUERIES, MOST_QUERIES = 100, 1000
-
-AnyVectors: TypeAlias = ArrayVectors | ParquetVectors | ShardedVectors
 
 
 @dataclass(frozen=True)
@@ -80,7 +77,7 @@ def build_index(  # noqa: PLR0913 - what `VectorIndex.build` is given
     labels: Sequence[Any] | None = None,
     asked: AnyVectors | None = None,
 ) -> None:
-    """Make an index of vectors; until it is whole, the folder is as it was.
+    """Make an index of vectors in a folder; until it is whole, the folder is as it was.
 
     Args:
         folder: directory of the index.
@@ -96,50 +93,89 @@ def build_index(  # noqa: PLR0913 - what `VectorIndex.build` is given
     """
     if (folder / INDEX_FILE).exists() and not settings.anew:
         raise InputError(f"{folder} has an index: name another folder, or replace that one by --anew")
-    if source.count == 1:
-        raise InputError(f"{source.name} has one vector: give two at least, of shape (n, width)")
-    checked = None if ids is None else checked_ids(ids, None)[0]
-    classes = None if labels is None else label_names(labels)
-    for what, values in (("ids", checked), ("labels", classes)):
-        if values is not None and len(values) != source.count:
-            raise InputError(f"there are {len(values)} {what} for {source.count} vectors: give one for each")
-    held_out, to_fit = _drawn(source.count, settings.seed)
-    if asked is not None:
-        given = _given_queries(asked, source, settings.seed)
-        held_out, to_fit = np.full(len(given), -1, dtype=np.int64), np.sort(np.concatenate([held_out, to_fit]))
-    stored = source.width if settings.rescore != "none" else 0
-    kind = cast(FeatureType, settings.rescore if stored else "float16")
-    queries = given if asked is not None else unit_rows(source.take(held_out), source.name, held_out)
-    exact = ExactNeighbours(held_out, queries, min(max(NEIGHBOURS), source.count - 1))
+    filling = Filling(source, settings, ids, labels, asked)
     with (
         replacing_index(folder) as beside,
-        HammingIndex.create(beside, settings.code_length, stored, kind) as index,
-        count_steps("vectors", total=STEPS, where="fitting a hash function") as advance,
+        HammingIndex.create(beside, settings.code_length, *filling.form) as index,
     ):
-        method, function = _fitted(source, settings, to_fit, classes)
-        for block in source.blocks(max(1, NUMBERS_AT_ONCE // source.width)):
-            numbers = np.arange(block.start, block.start + len(block.vectors))
-            unit = unit_rows(block.vectors, source.name, numbers)
-            exact.pass_by(block.start, unit)
-            metadata = dict(block.metadata)
-            if classes is not None:
-                metadata["label"] = classes[block.start : block.start + len(unit)]
-            names = numbers if checked is None else checked[numbers]
-            index.add(names, pack_bits(function.transform(unit)), metadata, features=unit if stored else None)
-            done = block.start + len(unit)
-            for _ in range(block.start * STEPS // source.count, done * STEPS // source.count):
-                advance(f"{done:,} of {source.count:,}")
-        codes = pack_bits(function.transform(queries))
-        measured = measured_recall(index, exact, codes, settings.recall, partial(_unit_parts, source))
-        about = Description(
+        coder, about = filling.into(index)
+        save_hash_function(beside, coder, about)
+        index.mark(content_digest(beside / HASH_FUNCTION))
+
+
+def built_in_memory(
+    source: AnyVectors,
+    settings: BuildSettings,
+    ids: GivenIds | None = None,
+    labels: Sequence[Any] | None = None,
+    asked: AnyVectors | None = None,
+) -> tuple[Coder, Description, HammingIndex]:
+    """Make an index of vectors in memory; see `build_index`."""
+    filling = Filling(source, settings, ids, labels, asked)
+    index = HammingIndex(settings.code_length, *filling.form)
+    return *filling.into(index), index
+
+
+class Filling:
+    """What is to be indexed, known to be right before anything is made; see `build_index` for its arguments."""
+
+    def __init__(
+        self,
+        source: AnyVectors,
+        settings: BuildSettings,
+        ids: GivenIds | None,
+        labels: Sequence[Any] | None,
+        asked: AnyVectors | None,
+    ) -> None:
+        if source.count == 1:
+            raise InputError(f"{source.name} has one vector: give two at least, of shape (n, width)")
+        self.source, self.settings = source, settings
+        self.ids = None if ids is None else checked_ids(ids, None)[0]
+        self.classes = None if labels is None else label_names(labels)
+        for what, values in (("ids", self.ids), ("labels", self.classes)):
+            if values is not None and len(values) != source.count:
+                raise InputError(f"there are {len(values)} {what} for {source.count} vectors: give one for each")
+        self.held_out, self.to_fit = _drawn(source.count, settings.seed)
+        if asked is None:
+            self.queries = unit_rows(source.take(self.held_out), source.name, self.held_out)
+        else:
+            self.queries = _given_queries(asked, source, settings.seed)
+            self.to_fit = np.sort(np.concatenate([self.held_out, self.to_fit]))
+            self.held_out = np.full(len(self.queries), -1, dtype=np.int64)
+
+    @property
+    def form(self) -> tuple[int, FeatureType]:
+        """Numbers of a vector that are kept, and as what."""
+        kept = self.settings.rescore != "none"
+        return (self.source.width if kept else 0, cast(FeatureType, self.settings.rescore if kept else "float16"))
+
+    def into(self, index: HammingIndex) -> tuple[Coder, Description]:
+        """Fill an index that is empty; return what makes its codes, and what was measured."""
+        source, settings, kept = self.source, self.settings, self.form[0]
+        exact = ExactNeighbours(self.held_out, self.queries, min(max(NEIGHBOURS), source.count - 1))
+        with count_steps("vectors", total=STEPS, where="fitting a hash function") as advance:
+            method, function = _fitted(source, settings, self.to_fit, self.classes)
+            coder = Coder(method, settings.code_length, function.arrays())
+            for block in source.blocks(max(1, NUMBERS_AT_ONCE // source.width)):
+                done = block.start + len(block.vectors)
+                numbers = np.arange(block.start, done)
+                unit = unit_rows(block.vectors, source.name, numbers)
+                exact.pass_by(block.start, unit)
+                metadata = dict(block.metadata)
+                if self.classes is not None:
+                    metadata["label"] = self.classes[block.start : done]
+                names = numbers if self.ids is None else self.ids[numbers]
+                index.add(names, coder.codes(unit), metadata, features=unit if kept else None)
+                for _ in range(block.start * STEPS // source.count, done * STEPS // source.count):
+                    advance(f"{done:,} of {source.count:,}")
+            measured = measured_recall(index, exact, coder, settings.recall, partial(_unit_parts, source))
+        return coder, Description(
             method=method,
             code_length=settings.code_length,
             width=source.width,
             rescore=settings.rescore,
             measured=measured,
         )
-        save_hash_function(beside, function, about)
-        index.mark(content_digest(beside / HASH_FUNCTION))
 
 
 def _drawn(count: int, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -189,37 +225,3 @@ def _unit_parts(source: AnyVectors, rows: NDArray[np.int64]) -> Iterator[NDArray
     for part in source.parts(rows):
         yield unit_rows(part, source.name, rows[first : first + len(part)])
         first += len(part)
-
-
-def unit_rows(vectors: NDArray[Any], name: str, rows: NDArray[np.int64]) -> NDArray[np.float32]:
-    """Vectors of length 1 in the same directions, float32 (n, width).
-
-    Args:
-        vectors: float16, float32 or float64 (n, width).
-        name: name of the vectors in messages.
-        rows: numbers of the rows, int64 (n,).
-
-    Raises:
-        InputError: one has no direction, or a number that is not finite; the message has the number of the first.
-
-    Example:
-        >>> unit_rows(np.array([[3.0, 4.0]]), "vectors", np.array([0]))
-        array([[0.6, 0.8]], dtype=float32)
-    """
-    unit = np.empty(vectors.shape, dtype=np.float32)
-    # With numbers of 16 bits numpy computes slowly, and rounds to them.
-    peaks = np.empty(len(vectors), dtype=np.promote_types(vectors.dtype, np.float32))
-    for start in range(0, len(vectors), ROWS_AT_ONCE):
-        some = slice(start, start + ROWS_AT_ONCE)
-        exact = vectors[some].astype(peaks.dtype)
-        peaks[some] = np.abs(exact).max(axis=1, initial=0)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            # By the largest number first: squares of large or small ones do not fit.
-            scaled = (exact / peaks[some, np.newaxis]).astype(np.float32)
-            unit[some] = scaled / np.linalg.norm(scaled, axis=1, keepdims=True)
-    for broken, what in ((~np.isfinite(peaks), "a number that is not finite"), (peaks == 0, "zeros alone")):
-        if broken.any():
-            first, more = rows[broken][0], int(broken.sum()) - 1
-            others = f", and {more} rows after it" if more else ""
-            raise InputError(f"{name}: row {first} has {what}{others}: mend or drop it")
-    return unit

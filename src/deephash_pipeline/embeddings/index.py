@@ -4,7 +4,6 @@ import logging
 import re
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
@@ -14,37 +13,25 @@ from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.own_settings import own_settings
-from deephash_pipeline.embeddings.building import (
-    CODE_LENGTH,
-    AnyVectors,
-    BuildSettings,
-    Rescore,
-    build_index,
-    unit_rows,
-)
-from deephash_pipeline.embeddings.recall import Expected
-from deephash_pipeline.embeddings.shards import open_vectors
+from deephash_pipeline.embeddings.answers import CosineAnswers, VectorItem
+from deephash_pipeline.embeddings.coder import Coder
+from deephash_pipeline.embeddings.kind import Kind
+from deephash_pipeline.embeddings.recall import Expected, reranking_of
+from deephash_pipeline.embeddings.shards import source_of
 from deephash_pipeline.embeddings.sources import ArrayVectors
-from deephash_pipeline.embeddings.stored import Description, load_hash_function
-from deephash_pipeline.hamming.answers import Answers, GivenIds, ItemId
+from deephash_pipeline.embeddings.stored import CODE_LENGTH, Description, Rescore, load_hash_function
+from deephash_pipeline.embeddings.unit import unit_rows
+from deephash_pipeline.hamming.answers import GivenIds, ItemId
 from deephash_pipeline.hamming.coded import CodedItems
 from deephash_pipeline.hamming.filters import Where
 from deephash_pipeline.hamming.index import HammingIndex
 from deephash_pipeline.hamming.replacing import HASH_FUNCTION, holds_vectors, refuse_exchanged
-from deephash_pipeline.hamming.reranking import ByFeatures
 from deephash_pipeline.hamming.texts import label_names
-from deephash_pipeline.hashing import Encoder
 from deephash_pipeline.provenance import content_digest
-from deephash_pipeline.retrieval import pack_bits
 from deephash_pipeline.retrieval.codes import check_count
 
 WHOLE_NUMBER = re.compile(r"0|-?[1-9][0-9]{0,18}")
 """As an integer id is written, which may have so many digits; ``007`` is not 7."""
-MOST_OF_A_MEAN = 4096
-"""Vectors whose mean, and directions from it, tell what is of their kind."""
-HALF, MARGIN = 0.5, 0.5
-FEWEST = 100
-"""With fewer vectors their range is not known."""
 UNLIKE = 1024
 """Candidates for each answer to queries of another kind, of which codes tell less."""
 OTHER_KIND = (
@@ -58,34 +45,34 @@ logger = logging.getLogger(__name__)
 
 
 class VectorIndex(CodedItems):
-    """A hash function, the index of its codes, and the vectors in few bytes.
+    """A hash function, the index of its codes, and the vectors in few bytes; in a folder, or in memory.
 
     A search finds the nearest codes, and brings so many of them into the order of the cosine as the recall takes that
-    was asked for. Answers have cosine distances, 1 - cosine, as `scores`.
+    was asked for. Where no vectors are kept, the real-valued outputs of the query bring them into order. Directions
+    alone are kept: inner products and Euclidean distances want lengths too.
 
     Args:
-        encoder: encoder that makes the codes.
+        coder: what makes the codes.
         description: description of the index, and what was measured.
         index: index of codes and vectors.
-        folder: directory of the index.
+        folder: directory of the index; None for one in memory.
 
     Attributes:
-        has_warned: whether queries were of another kind, see `of_another_kind`.
+        has_warned: whether queries were of another kind than the vectors, see `kind`.
 
     Example:
-        >>> from tempfile import TemporaryDirectory
         >>> vectors = np.random.default_rng(0).normal(size=(500, 64)).astype(np.float32)
-        >>> with TemporaryDirectory() as folder:
-        ...     with VectorIndex.build(f"{folder}/papers.index", vectors, code_length=64) as index:
-        ...         index.search(vectors[7:9], 3).ids[:, 0].tolist()
-        [7, 8]
+        >>> index = VectorIndex.build(None, vectors, code_length=64)
+        >>> answers = index.search(vectors[7:9], 3)
+        >>> answers.ids[:, 0].tolist(), answers.scores[:, 0].round(2).tolist()
+        ([7, 8], [1.0, 1.0])
     """
 
     index: HammingIndex
 
-    def __init__(self, encoder: Encoder, description: Description, index: HammingIndex, folder: Path) -> None:
+    def __init__(self, coder: Coder, description: Description, index: HammingIndex, folder: Path | None) -> None:
         super().__init__(index, folder)
-        self.encoder, self.description = encoder, description
+        self.coder, self.description = coder, description
         self.width = description.width
         self.has_warned = False
 
@@ -93,7 +80,7 @@ class VectorIndex(CodedItems):
     @own_settings()
     def build(
         cls,
-        folder: str | Path,
+        folder: str | Path | None,
         vectors: Any,
         ids: GivenIds | None = None,
         *,
@@ -107,12 +94,12 @@ class VectorIndex(CodedItems):
         seed: int = 0,
         anew: bool = False,
     ) -> Self:
-        """Make an index in a folder, and open it.
+        """Make an index, and open it.
 
         Args:
-            folder: directory of the index.
-            vectors: float16, float32 or float64 (n, width), mapped arrays too; a path of `open_vectors`, or a source.
-            ids: 64-bit integers or strings, one for each; the numbers of their rows by default.
+            folder: directory of the index; None for one in memory.
+            vectors: real numbers (n, width), see `ArrayVectors`; a path of `open_vectors`, or a source.
+            ids: 64-bit integers, strings or UUIDs, one for each; the numbers of their rows by default.
             metadata: values of an array's vectors by column, one for each.
             labels: names of classes, one for each: metadata, and what supervised hash functions learn from.
             method: key of a hash function; by default ``pca_rotation``, or ``rotation`` for more bits than directions.
@@ -128,10 +115,16 @@ class VectorIndex(CodedItems):
             InputError: an argument has another form, a vector has no direction, or the disk is full; the folder is then
                 as it was.
         """
-        source = _source(vectors, metadata)
+        source = source_of(vectors, metadata)
+        # It needs scikit-learn, which takes seconds; a search does not.
+        from deephash_pipeline.embeddings.building import BuildSettings, build_index, built_in_memory  # noqa: PLC0415
+
         ids = getattr(source, "ids", None) if ids is None else ids
         settings = BuildSettings(method, code_length, rescore, recall, seed, anew)
-        build_index(Path(folder), source, settings, ids, labels, None if queries is None else _source(queries, None))
+        asked = None if queries is None else source_of(queries, None)
+        if folder is None:
+            return cls(*built_in_memory(source, settings, ids, labels, asked), None)
+        build_index(Path(folder), source, settings, ids, labels, asked)
         return cls.open(folder)
 
     @classmethod
@@ -149,12 +142,12 @@ class VectorIndex(CodedItems):
         refuse_exchanged(path)
         if not holds_vectors(path):
             raise InputError(f"{path} is no index of vectors: make one by `index build {path} --vectors ...`")
-        encoder, description = load_hash_function(path)
+        coder, description = load_hash_function(path)
         index = HammingIndex.open(path, read_only)
         try:
             if index.made_by != content_digest(path / HASH_FUNCTION):
                 raise InputError(f"{path / HASH_FUNCTION} is not what made the codes of this index: put that one back")
-            return cls(encoder, description, index, path)
+            return cls(coder, description, index, path)
         except BaseException:
             index.close()
             raise
@@ -179,16 +172,26 @@ class VectorIndex(CodedItems):
         """An id for an item that comes without one."""
         return secrets.randbits(NEW_ID_BITS) if self.index.integer_ids else super().new_id()
 
+    def get(self, name: ItemId) -> VectorItem:
+        """One item: its vector as it is kept, and its metadata.
+
+        Raises:
+            InputError: there is none of this id.
+        """
+        item = self.index.get(name)
+        vector = self.index.features_of([item.id])[0] if self.index.features else None
+        return VectorItem(item.id, vector, item.metadata)
+
     @own_settings()
     def encode(self, vectors: Any) -> NDArray[np.uint8]:
         """Packed codes of vectors, uint8 (n, ceil(code_length / 8))."""
-        return self._coded(vectors, "vectors")[1]
+        return self.coder.codes(self._unit(vectors, "vectors"))
 
     @own_settings()
     def add(
         self,
         vectors: Any,
-        ids: GivenIds,
+        ids: GivenIds | None = None,
         metadata: Mapping[str, Sequence[Any]] | None = None,
         *,
         labels: Sequence[Any] | None = None,
@@ -198,7 +201,7 @@ class VectorIndex(CodedItems):
 
         Args:
             vectors: real numbers (n, width).
-            ids: one for each, of the kind that the index has.
+            ids: one for each, of the kind that the index has; by default their rows are numbered on, as in `build`.
             metadata: values by column, one for each.
             labels: names of classes, one for each.
             replace: True if a vector of the same id gives way; otherwise it is an error.
@@ -206,10 +209,15 @@ class VectorIndex(CodedItems):
         Raises:
             InputError: see `build`, and `HammingIndex.add`; nothing is added then.
         """
-        unit, codes = self._coded(vectors, "vectors")
+        unit = self._unit(vectors, "vectors")
         if labels is not None:
             metadata = {**(metadata or {}), "label": label_names(labels)}
-        self.index.add(ids, codes, metadata, features=unit if self.index.features else None, replace=replace)
+        features = unit if self.index.features else None
+        self.index.add(ids, self.coder.codes(unit), metadata, features=features, replace=replace)
+
+    def update(self, ids: GivenIds, metadata: Mapping[str, Sequence[Any]]) -> None:
+        """Change metadata of vectors; see `HammingIndex.update`."""
+        self.index.update(ids, metadata)
 
     def expected(self, k: int, recall: float | None = None, conditions: bool = False) -> Expected:
         """How many candidates for each of k answers a search rescores, and the recall that was measured with them.
@@ -221,29 +229,16 @@ class VectorIndex(CodedItems):
         """
         return self.description.measured.expected(k, recall, conditions)
 
-    def of_another_kind(self, queries: NDArray[np.float32]) -> bool:
-        """Whether most queries of length 1, float32 (n, width), point elsewhere than all vectors.
-
-        So do texts that search images. The cosine with the mean of all tells. False where recall was measured with
-        queries that were given.
-        """
-        if len(self.index) < FEWEST or not self.index.features or self.description.measured.given:
-            return False
-        mean, least, most = self._middle
-        cosines = queries @ mean
-        return bool(((cosines < least) | (cosines > most)).mean() > HALF)
-
     @cached_property
-    def _middle(self) -> tuple[NDArray[np.float32], float, float]:
-        """The mean of the vectors, and the range of their cosines with it, as they were when first asked for."""
-        sample = self.index.features_of(self.index.sample(MOST_OF_A_MEAN, seed=0))
-        mean = sample.mean(axis=0)
-        cosines = sample @ mean
-        margin = MARGIN * float(cosines.std())
-        return mean, float(cosines.min()) - margin, float(cosines.max()) + margin
+    def kind(self) -> Kind | None:
+        """What its vectors have in common, as they were when first asked for.
+
+        None where that is not known, or recall was measured with queries that were given.
+        """
+        return None if self.description.measured.given else Kind.of(self.index)
 
     @own_settings()
-    def search(self, queries: Any, k: int, where: Where | None = None, recall: float | None = None) -> Answers:
+    def search(self, queries: Any, k: int, where: Where | None = None, recall: float | None = None) -> CosineAnswers:
         """Find the k nearest of each query.
 
         Args:
@@ -253,54 +248,52 @@ class VectorIndex(CodedItems):
             recall: recall that is wanted, see `expected`.
 
         Returns:
-            The answers, whose `scores` are cosine distances, or None where vectors are not stored.
+            Ids and cosines, the highest first; None for cosines where vectors are not kept.
 
         Raises:
             InputError: an argument has another form.
         """
-        unit, codes = self._coded(queries, "queries")
-        return self._searched(unit, codes, check_count(k, "k"), where, recall)
+        unit = self._unit(queries, "queries")
+        return self._searched(unit, self.coder.codes(unit), check_count(k, "k"), where, recall)
 
     @own_settings()
-    def search_by_id(self, name: ItemId, k: int, where: Where | None = None, recall: float | None = None) -> Answers:
-        """Find the k nearest of an item of the index, without itself; see `search`."""
+    def search_by_id(
+        self, name: ItemId, k: int, where: Where | None = None, recall: float | None = None
+    ) -> CosineAnswers:
+        """Find the k nearest of an item of the index, without itself; see `search`.
+
+        Where no vectors are kept, by the distance of its code.
+        """
         k = check_count(k, "k")
-        code = self.index.get(name).code[np.newaxis]
-        found = self._searched(self.index.features_of([name]), code, k + 1, where, recall)
-        others = np.flatnonzero(found.ids[0] != name)[:k]
-        scores = None if found.scores is None else found.scores[:, others]
-        return Answers(found.ids[:, others], found.distances[:, others], scores)
+        item = self.index.get(name)
+        if not self.index.features:
+            found = self.index.search_by_id(name, k, where)
+            return CosineAnswers(found.ids, found.distances)
+        near = self._searched(self.index.features_of([name]), item.code[np.newaxis], k + 1, where, recall)
+        others = np.flatnonzero(near.ids[0] != item.id)[:k]
+        assert near.scores is not None
+        return CosineAnswers(near.ids[:, others], near.distances[:, others], near.scores[:, others])
 
     def _searched(
         self, unit: NDArray[np.float32], codes: NDArray[np.uint8], k: int, where: Where | None, recall: float | None
-    ) -> Answers:
-        if not self.index.features:
-            return self.index.search(codes, k, where)
-        unlike = self.of_another_kind(unit)
+    ) -> CosineAnswers:
+        unlike = self.kind is not None and self.kind.is_another(unit)
         if unlike and not self.has_warned:
             self.has_warned = True
-            logger.warning("%s: %s", self.folder, OTHER_KIND)
+            logger.warning("%s: %s", self.folder or "vectors", OTHER_KIND)
         expected = self.expected(k, recall, bool(where) or unlike)
         oversampling = UNLIKE if unlike else expected.oversampling
-        found = self.index.search(codes, k, where, ByFeatures(unit, k * oversampling))
+        rerank = reranking_of(self.index, self.coder, unit, k * oversampling)
+        found = self.index.search(codes, k, where, rerank)
+        if not self.index.features:
+            return CosineAnswers(found.ids, found.distances)
         assert found.scores is not None
-        # Of vectors of length 1 the squared distance is twice that of the cosine.
-        return replace(found, scores=found.scores / np.float32(2))
+        # Of vectors of length 1 half the squared distance is 1 - cosine.
+        return CosineAnswers(found.ids, found.distances, 1 - found.scores / np.float32(2))
 
-    def _coded(self, vectors: Any, name: str) -> tuple[NDArray[np.float32], NDArray[np.uint8]]:
+    def _unit(self, vectors: Any, name: str) -> NDArray[np.float32]:
         source = ArrayVectors(vectors, name)
         if source.width != self.width:
             raise InputError(f"{name} have {source.width} numbers, this index has {self.width}")
-        unit = unit_rows(source.take(np.arange(source.count)), name, np.arange(source.count))
-        return unit, pack_bits(self.encoder.transform(unit))
-
-
-def _source(vectors: Any, metadata: Mapping[str, Sequence[Any]] | None) -> AnyVectors:
-    if isinstance(vectors, str | Path):
-        vectors = open_vectors(vectors)
-    if not isinstance(vectors, np.ndarray) and hasattr(vectors, "blocks"):
-        if metadata:
-            raise InputError("metadata are of an array: give them as columns of the file, or load the vectors")
-        source: AnyVectors = vectors
-        return source
-    return ArrayVectors(vectors, metadata=metadata)
+        rows = np.arange(source.count)
+        return unit_rows(source.take(rows), name, rows)

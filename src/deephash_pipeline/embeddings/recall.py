@@ -1,6 +1,6 @@
 """How much of the exact answers a search finds, measured on rows held out, and how many candidates a recall takes."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -8,15 +8,22 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
 from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.embeddings.coder import Coder
 from deephash_pipeline.hamming.index import HammingIndex
-from deephash_pipeline.hamming.reranking import ByFeatures
+from deephash_pipeline.hamming.reranking import ByFeatures, ByOutputs, Reranking
 
 NEIGHBOURS = (1, 10, 100)
-OVERSAMPLING = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
+OVERSAMPLING = (1, 2, *(step * 2**power for power in range(13) for step in (3, 4)))
+"""Candidates for each answer that are measured: 1, 2, 3, 4, 6, 8, 12 and so on, as far as the most candidates go."""
+MOST_CANDIDATES = 12_800
+UNKNOWN = 128
+"""Candidates for each answer of an index of which nothing was measured."""
 UNMEASURED = 10
 """Candidates for each answer, at least, where nothing was measured."""
 FEWEST_QUERIES = 50
 """With fewer rows held out nothing is measured."""
+AS_GOOD = 0.001
+"""Where no number of candidates reaches a recall, more of them are not worth less than this."""
 SAME = 1e-6
 """Cosines that differ by less are the same: single precision, and copies that were computed twice, know no better."""
 QUERIES_AT_ONCE = 50
@@ -73,8 +80,8 @@ class MeasuredRecall(BaseModel):
     def expected(self, k: int, recall: float | None = None, conditions: bool = False) -> Expected:
         """The least oversampling with which k answers have a recall, or as much of it as with any that was measured.
 
-        Numbers of answers between two that were measured take the worse of both. For others, or under conditions,
-        nothing was measured.
+        Numbers of answers between two that were measured take as many candidates as the more costly of both, for the
+        nearest of some answers are found before the others. For others, or under conditions, nothing was measured.
 
         Raises:
             InputError: see `check_recall`.
@@ -83,19 +90,22 @@ class MeasuredRecall(BaseModel):
         check_recall(target)
         counts = sorted(self.of)
         if not counts:
-            return Expected(max(OVERSAMPLING), None)
+            return Expected(UNKNOWN, None)
         below = max((count for count in counts if count <= k), default=counts[0])
         above = min((count for count in counts if count >= k), default=counts[-1])
-        found = [self._least(count, target) for count in (below, above)]
-        oversampling = max(each.oversampling for each in found)
-        if conditions or not counts[0] <= k <= counts[-1]:
+        found = {count: self._least(count, target) for count in (below, above)}
+        is_between = counts[0] <= k <= counts[-1]
+        candidates = max(count * each.oversampling for count, each in found.items())
+        oversampling = -(-candidates // k) if is_between else max(each.oversampling for each in found.values())
+        if conditions or not is_between:
             return Expected(max(oversampling, UNMEASURED), None)
-        return Expected(oversampling, min(each.recall or 0 for each in found))
+        return Expected(oversampling, min(each.recall or 0 for each in found.values()))
 
     def _least(self, count: int, target: float) -> Expected:
         pairs = sorted(self.of[count].items())
         most = max(recall for _, recall in pairs)
-        return Expected(*next(pair for pair in pairs if pair[1] >= min(target, most)))
+        enough = target if most >= target else most - AS_GOOD
+        return Expected(*next(pair for pair in pairs if pair[1] >= enough))
 
 
 class ExactNeighbours:
@@ -140,35 +150,35 @@ class ExactNeighbours:
 def measured_recall(
     index: HammingIndex,
     exact: ExactNeighbours,
-    codes: NDArray[np.uint8],
+    coder: Coder,
     target: float,
     parts: Callable[[NDArray[np.int64]], Iterator[NDArray[np.float32]]],
 ) -> MeasuredRecall:
-    """Search an index, whose positions are the rows, with the codes of held-out rows, each without itself.
+    """Search an index, whose positions are the rows, with held-out rows, each without itself.
 
     Args:
         index: the index.
-        exact: cosines of the exact answers.
-        codes: codes of the held-out rows, packed.
+        exact: the held-out rows, and cosines of the exact answers.
+        coder: what makes the codes.
         target: recall that was asked for.
         parts: function that gives the vectors of length 1 of rows, which ascend, some at a time.
     """
-    others, queries, given = len(index) - 1, len(codes), bool((exact.of < 0).all())
+    others, queries, given = len(index) - 1, len(exact.of), bool((exact.of < 0).all())
     if queries < FEWEST_QUERIES:
         return MeasuredRecall(target=target, queries=queries, items=len(index), given=given, of={})
-    steps = OVERSAMPLING if index.features else OVERSAMPLING[:1]
     found: dict[tuple[int, int], list[NDArray[np.int64]]] = {
-        (count, step): [] for count in NEIGHBOURS for step in steps
+        (count, step): [] for count in NEIGHBOURS for step in _steps(count, others)
     }
+    most = min(max(count * step for count, step in found), others)
     for start in range(0, queries, QUERIES_AT_ONCE):
         some = slice(start, start + QUERIES_AT_ONCE)
-        rerank = ByFeatures(exact.queries[some]) if index.features else None
-        rows, scores = index.candidates(codes[some], min(steps[-1] * NEIGHBOURS[-1], others) + 1, rerank)
-        rows, scores = _without(exact.of[some], rows, scores)
+        unit = exact.queries[some]
+        rerank = reranking_of(index, coder, unit)
+        rows, scores = _without(exact.of[some], *index.candidates(coder.codes(unit), most + 1, rerank))
         asked = np.arange(queries)[some, np.newaxis]
-        for (count, step), answers in found.items():
-            order = np.argsort(scores[:, : step * count], axis=1, kind="stable")[:, :count]
-            answers.append(np.take_along_axis(rows, order, axis=1) * queries + asked)
+        for count in NEIGHBOURS:
+            for step, nearest in _nearest_by_step(rows, scores, count, _steps(count, others)):
+                found[count, step].append(nearest * queries + asked)
     pairs = np.unique(np.concatenate([part.ravel() for each in found.values() for part in each]))
     cosines = _cosines(pairs // queries, exact.queries, pairs % queries, parts)
     of: dict[int, dict[int, float]] = {count: {} for count in NEIGHBOURS}
@@ -177,6 +187,43 @@ def measured_recall(
         as_near = cosines[places] >= exact.least(count)[:, np.newaxis] - SAME
         of[count][step] = round(float(as_near.mean()), 5)
     return MeasuredRecall(target=target, queries=queries, items=len(index), given=given, of=of)
+
+
+def reranking_of(
+    index: HammingIndex, coder: Coder, unit: NDArray[np.float32], shortlist: int = MOST_CANDIDATES
+) -> Reranking:
+    """The order that candidates are brought into: by the vectors, or by the outputs where no vectors are kept.
+
+    Args:
+        index: the index.
+        coder: what makes its codes.
+        unit: queries of length 1, float32 (queries, width).
+        shortlist: number of candidates.
+    """
+    return ByFeatures(unit, shortlist) if index.features else ByOutputs(coder.outputs(unit), shortlist)
+
+
+def _steps(count: int, others: int) -> list[int]:
+    """Candidates for each of so many answers that are measured, up to all there are."""
+    steps = [step for step in OVERSAMPLING if step * count <= MOST_CANDIDATES]
+    enough = next((place for place, step in enumerate(steps) if step * count >= others), len(steps))
+    return steps[: enough + 1]
+
+
+def _nearest_by_step(
+    rows: NDArray[np.int64], scores: NDArray[np.float32], count: int, steps: Sequence[int]
+) -> Iterator[tuple[int, NDArray[np.int64]]]:
+    """The nearest of the first candidates, for each number of them: those of the step before, and what is nearer."""
+    near, of_near = rows[:, :0], scores[:, :0]
+    before = 0
+    for step in steps:
+        new = slice(before, step * count)
+        near, of_near = np.hstack([near, rows[:, new]]), np.hstack([of_near, scores[:, new]])
+        if near.shape[1] > count:
+            first = np.argpartition(of_near, count - 1, axis=1)[:, :count]
+            near, of_near = np.take_along_axis(near, first, axis=1), np.take_along_axis(of_near, first, axis=1)
+        before = new.stop
+        yield step, near
 
 
 def _cosines(

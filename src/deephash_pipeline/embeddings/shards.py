@@ -1,9 +1,9 @@
 """Vectors of several files, one after the other, as of one."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -126,3 +126,26 @@ def _files_of(path: Path) -> list[Path]:
         lacks = "has no file of vectors" if path.is_dir() else "is not there"
         raise InputError(f"{path} {lacks}: name a file, a folder or a glob of .npy, .safetensors or .parquet")
     return files
+
+
+AnyVectors: TypeAlias = ArrayVectors | ParquetVectors | ShardedVectors
+
+
+def source_of(vectors: Any, metadata: Mapping[str, Sequence[Any]] | None) -> AnyVectors:
+    """What a user gives as vectors, as a source.
+
+    Args:
+        vectors: an array, a path of `open_vectors`, or a source.
+        metadata: values of an array's vectors by column, one for each.
+
+    Raises:
+        InputError: see `open_vectors`, or metadata are given of a file.
+    """
+    if isinstance(vectors, str | Path):
+        vectors = open_vectors(vectors)
+    if not isinstance(vectors, np.ndarray) and hasattr(vectors, "blocks"):
+        if metadata:
+            raise InputError("metadata are of an array: give them as columns of the file, or load the vectors")
+        source: AnyVectors = vectors
+        return source
+    return ArrayVectors(vectors, metadata=metadata)

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.extras import installing
+from deephash_pipeline.embeddings.numbers import array_of, reals, rows_of_lists, widened
 from deephash_pipeline.hamming.features import ROWS_AT_ONCE
 
-SAFETENSORS_DTYPES = {"F16": "<f2", "F32": "<f4", "F64": "<f8"}
+SAFETENSORS_DTYPES = {"F16": "<f2", "F32": "<f4", "F64": "<f8", "BF16": "<u2", "I8": "|i1", "U8": "|u1"}
 SUFFIXES = {".npy": "npy", ".safetensors": "safetensors", ".parquet": "parquet", ".pq": "parquet"}
 ID_COLUMN = "id"
 PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
@@ -38,9 +39,11 @@ class ArrayVectors:
     """Vectors of an array, in memory or mapped.
 
     Args:
-        array: float16, float32 or float64 (n, width); a single vector (width,) counts as one row.
+        array: (n, width) of one of these types: bfloat16, float16, float32, float64, or integers up to 32 bits; or
+            whatever `array_of` takes. A single vector (width,) counts as one row. Packed bits are no vectors.
         name: name in messages.
         metadata: a value for each row, by column.
+        is_bfloat16: True if the array, uint16, has the bits of such numbers.
 
     Raises:
         InputError: it has another shape or type, or no number.
@@ -50,17 +53,17 @@ class ArrayVectors:
         [0, 2]
     """
 
-    def __init__(self, array: Any, name: str = "vectors", metadata: Mapping[str, Sequence[Any]] | None = None) -> None:
-        if isinstance(array, np.ma.MaskedArray):
-            raise InputError(f"{name} is a masked array: fill what is masked, or drop its rows")
-        given = array if isinstance(array, np.ndarray) else _numbers(array, name)
-        given = given[np.newaxis] if given.ndim == 1 else given
-        if given.ndim != 2 or given.dtype.kind != "f" or given.dtype.itemsize > 8 or not given.size:
-            raise InputError(
-                f"{name} is {given.dtype} of shape {given.shape}: give float16, float32 or float64 of shape (n, width)"
-            )
+    def __init__(
+        self,
+        array: Any,
+        name: str = "vectors",
+        metadata: Mapping[str, Sequence[Any]] | None = None,
+        is_bfloat16: bool = False,
+    ) -> None:
+        given = array_of(array, name)
         self.name, self._array, self._metadata = name, given, dict(metadata or {})
         self.count, self.width = given.shape
+        self._reals = widened if is_bfloat16 else reals
         for column, values in self._metadata.items():
             if not hasattr(values, "__len__") or len(values) != self.count:
                 raise InputError(f"metadata column {column!r} is not one value for each of {self.count} vectors")
@@ -69,25 +72,18 @@ class ArrayVectors:
         """All of them, in order, at most so many at a time."""
         for start in range(0, self.count, rows):
             part = slice(start, start + rows)
-            yield Block(start, self._array[part], {name: values[part] for name, values in self._metadata.items()})
+            yield Block(
+                start, self._reals(self._array[part]), {name: values[part] for name, values in self._metadata.items()}
+            )
 
     def take(self, rows: NDArray[np.int64]) -> NDArray[Any]:
         """Some of them, of rows that ascend."""
-        taken: NDArray[Any] = self._array[rows]
-        return taken
+        return self._reals(self._array[rows])
 
     def parts(self, rows: NDArray[np.int64]) -> Iterator[NDArray[Any]]:
         """The same, some at a time."""
         for start in range(0, len(rows), ROWS_AT_ONCE):
             yield self.take(rows[start : start + ROWS_AT_ONCE])
-
-
-def _numbers(values: Any, name: str) -> NDArray[Any]:
-    """A table of numbers that is no array."""
-    try:
-        return np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise InputError(f"{name} are no table of numbers ({error}): give one of shape (n, width)") from error
 
 
 class ParquetVectors:
@@ -109,6 +105,7 @@ class ParquetVectors:
     def __init__(self, path: Path, column: str | None = None, ids: str | None = None) -> None:
         try:
             import pyarrow  # noqa: PLC0415 - other files are read without it
+            import pyarrow.compute  # noqa: PLC0415
             import pyarrow.parquet  # noqa: PLC0415
         except ImportError as error:
             raise InputError(f"{path} needs pyarrow ({error}): {installing('pyarrow')}") from error
@@ -181,23 +178,10 @@ class ParquetVectors:
     def _is_list(self, kind: Any) -> bool:
         types = self._arrow.types
         is_list = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
-        return bool(is_list and types.is_floating(kind.value_type))
+        return bool(is_list and (types.is_floating(kind.value_type) or _is_small_integer(types, kind.value_type)))
 
     def _vectors(self, lists: Any, start: int) -> NDArray[Any]:
-        if lists.null_count:
-            # Of a list of fixed size the numbers of a row that is missing are there, whatever they are.
-            row = start + int(np.flatnonzero(lists.is_null().to_numpy(zero_copy_only=False))[0])
-            raise InputError(f"{self.name}: row {row} has no vector: mend or drop it")
-        widths = self._arrow.compute.list_value_length(lists).to_numpy(zero_copy_only=False)
-        width = getattr(self, "width", widths[0])
-        wrong = np.flatnonzero(~(widths == width))
-        if len(wrong) or not width > 0:
-            row = int(wrong[0]) if len(wrong) else 0
-            raise InputError(
-                f"{self.name}: row {start + row} has {int(widths[row])} numbers, the first has {width}: mend or drop it"
-            )
-        numbers: NDArray[Any] = lists.flatten().to_numpy(zero_copy_only=False)
-        return numbers.reshape(-1, int(width))
+        return reals(rows_of_lists(lists, self.name, start, getattr(self, "width", None)))
 
     def _values(self, column: Any) -> list[Any]:
         """Values that an index can store and compare: decimals and seconds as numbers, dates and the like as text."""
@@ -218,6 +202,10 @@ class ParquetVectors:
         return InputError(f"{self.name} cannot be read ({' '.join(str(error).split())[:200]}): make or copy it again")
 
 
+def _is_small_integer(types: Any, kind: Any) -> bool:
+    return bool(types.is_int8(kind) or types.is_uint8(kind))
+
+
 def _number(decimal: Decimal | None) -> int | float | None:
     """A decimal as a number that an index can store: a whole one exactly where 64 bits suffice."""
     if decimal is None:
@@ -235,7 +223,7 @@ def open_file(path: Path, column: str | None = None, ids: str | None = None) -> 
     if kind == "parquet":
         return ParquetVectors(path, column, ids)
     if kind == "safetensors":
-        return ArrayVectors(_mapped_tensor(path, column), str(path))
+        return _mapped_tensor(path, column)
     if kind != "npy":
         raise InputError(f"{path} is no file of vectors: give .npy, .safetensors or .parquet")
     try:
@@ -246,7 +234,7 @@ def open_file(path: Path, column: str | None = None, ids: str | None = None) -> 
         raise InputError(f"{path} cannot be read ({' '.join(str(error).split())[:200]}): write it again") from error
 
 
-def _mapped_tensor(path: Path, name: str | None) -> NDArray[Any]:
+def _mapped_tensor(path: Path, name: str | None) -> ArrayVectors:
     """Map a tensor of a safetensors file, which begins with the length of its header, and the header in JSON."""
     import safetensors  # noqa: PLC0415 - other files are read without it
 
@@ -263,6 +251,9 @@ def _mapped_tensor(path: Path, name: str | None) -> NDArray[Any]:
         raise InputError(f"{path} has {len(tables)} tables ({', '.join(tables)}): name one by --column")
     chosen = tensors.get(tables[0] if name is None else name)
     if chosen is None or chosen["dtype"] not in SAFETENSORS_DTYPES or not prod(chosen["shape"]):
-        raise InputError(f"{path} has no tensor {name or tables[0]!r} of float16, float32 or float64: convert it")
+        raise InputError(
+            f"{path} has no tensor {name or tables[0]!r} of {', '.join(SAFETENSORS_DTYPES)}: convert it to F32"
+        )
     offset = 8 + length + chosen["data_offsets"][0]
-    return np.memmap(path, SAFETENSORS_DTYPES[chosen["dtype"]], "r", offset, tuple(chosen["shape"]))
+    array = np.memmap(path, SAFETENSORS_DTYPES[chosen["dtype"]], "r", offset, tuple(chosen["shape"]))
+    return ArrayVectors(array, str(path), is_bfloat16=chosen["dtype"] == "BF16")

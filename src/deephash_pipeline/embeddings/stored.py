@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import safetensors
@@ -11,11 +12,14 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.stores import replacing
 from deephash_pipeline.common.writing import cannot_write
+from deephash_pipeline.embeddings.coder import Coder
 from deephash_pipeline.embeddings.recall import MeasuredRecall
 from deephash_pipeline.hamming.replacing import HASH_FUNCTION
-from deephash_pipeline.hashing import Encoder, load_encoder
 from deephash_pipeline.provenance.arrays import arrays_digest
 
+Rescore = Literal["int8", "float16", "none"]
+CODE_LENGTH = 512
+"""Bits of a code, if nothing is said."""
 FORMAT = 1
 KEY = "deephash_pipeline.hash_function"
 
@@ -40,13 +44,13 @@ class Description(BaseModel):
     measured: MeasuredRecall
 
 
-def save_hash_function(folder: Path, encoder: Encoder, description: Description) -> None:
+def save_hash_function(folder: Path, coder: Coder, description: Description) -> None:
     """Write the file, whole or not at all.
 
     Raises:
         InputError: the disk is full or cannot be written.
     """
-    arrays = {name: np.ascontiguousarray(array) for name, array in encoder.arrays().items()}
+    arrays = {name: np.ascontiguousarray(array) for name, array in coder.arrays().items()}
     content = {"format": FORMAT, **description.model_dump(mode="json")}
     metadata = {KEY: json.dumps({**content, "digest": arrays_digest(arrays, content)}, sort_keys=True)}
     try:
@@ -56,7 +60,7 @@ def save_hash_function(folder: Path, encoder: Encoder, description: Description)
         raise cannot_write(folder, error) from error
 
 
-def load_hash_function(folder: Path) -> tuple[Encoder, Description]:
+def load_hash_function(folder: Path) -> tuple[Coder, Description]:
     """Read the file.
 
     Raises:
@@ -72,7 +76,7 @@ def load_hash_function(folder: Path) -> tuple[Encoder, Description]:
         if content.pop("digest") != arrays_digest(arrays, content):
             raise ValueError("its numbers are not those that were written")
         description = Description.model_validate({key: value for key, value in content.items() if key != "format"})
-        return load_encoder(description.method, description.code_length, arrays), description
+        return Coder(description.method, description.code_length, arrays), description
     except (OSError, safetensors.SafetensorError, KeyError, ValueError, ValidationError) as error:
         reason = " ".join(str(error).split())[:200]
         raise InputError(f"{path} is damaged ({reason}): restore it from a backup, or build the index anew") from error

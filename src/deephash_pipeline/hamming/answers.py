@@ -41,7 +41,7 @@ class Answers:
         ids: (queries, answers), int64 or object holding `str`; there are min(k, items that match) answers.
         distances: Hamming distances, int32 (queries, answers).
         scores: numbers that a re-ranking ordered by, float32 (queries, answers), smaller is nearer; None without
-            re-ranking.
+            re-ranking. Those of an index of vectors are cosines, see `embeddings.CosineAnswers`.
 
     Example:
         >>> answers = Answers(np.array([[7, 8]]), np.array([[0, 2]], dtype=np.int32))

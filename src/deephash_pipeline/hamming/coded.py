@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.hamming.answers import Answers, ItemId
+from deephash_pipeline.hamming.answers import Answers, Ids, ItemId
 from deephash_pipeline.hamming.filters import Where
 from deephash_pipeline.hamming.index import HammingIndex
 from deephash_pipeline.hamming.searchable import Closing, Searchable
@@ -125,6 +125,10 @@ class CodedItems(Closing, ABC):
             values += [value for value in every if not isinstance(value, str) and str(value) == label]
         anything = np.zeros((1, -(-index.code_length // 8)), dtype=np.uint8)
         return values if values and index.search(anything, 1, {"label": values}).ids.size else []
+
+    def ids(self) -> Ids:
+        """All ids in the order of insertion, int64 or object holding `str`, (items,)."""
+        return self._own().ids()
 
     def __iter__(self) -> Iterator[ItemId]:
         """Ids in the order of insertion."""

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,6 +52,10 @@ class IntegerIds:
         rows = self.order[places].astype(np.int64)
         return np.where(self.values[rows] == ids, rows, MISSING)
 
+    def largest(self) -> int:
+        """The largest id."""
+        return int(self.values[self.order[-1]])
+
     def arrays(self) -> dict[str, NDArray[Any]]:
         """What a segment's file stores, by name."""
         return {"ids": self.values, "id_order": self.order}
@@ -88,6 +93,10 @@ class ConsecutiveIds:
         # Only those that are there: the difference of others may not fit into 64 bits.
         rows[there] = ids[there] - self.first
         return rows
+
+    def largest(self) -> int:
+        """The largest id."""
+        return self.first + self.count - 1
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Arrays that the file of a segment stores, by name."""
@@ -202,6 +211,7 @@ def checked_ids(ids: GivenIds, kind: str | None, different: bool = True) -> tupl
 
 
 def _from_values(values: list[Any], kind: str | None) -> tuple[Ids, str]:
+    values = [str(value) if isinstance(value, UUID) else value for value in values]
     if all(isinstance(value, str) for value in values) and (values or kind == TEXT):
         return _texts(values), TEXT
     for value in values:

@@ -4,6 +4,8 @@ import os
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, Self
 
@@ -17,7 +19,7 @@ from deephash_pipeline.common.writing import cannot_write
 from deephash_pipeline.hamming.answers import GivenIds
 from deephash_pipeline.hamming.features import FeatureType, checked_features, checked_numbers
 from deephash_pipeline.hamming.filters import checked_metadata
-from deephash_pipeline.hamming.ids import MISSING, checked_ids
+from deephash_pipeline.hamming.ids import HIGHEST, MISSING, TEXT, checked_ids
 from deephash_pipeline.hamming.ledger import UNFINISHED
 from deephash_pipeline.hamming.locking import LOCK
 from deephash_pipeline.hamming.searchable import Closing
@@ -117,7 +119,7 @@ class HammingIndex(ExactSearch, Closing):
     @own_settings()
     def add(
         self,
-        ids: GivenIds,
+        ids: GivenIds | None,
         codes: NDArray[np.uint8],
         metadata: Mapping[str, Sequence[Any]] | None = None,
         *,
@@ -127,7 +129,8 @@ class HammingIndex(ExactSearch, Closing):
         """Add items; when this returns, they are stored for good and found by the next search.
 
         Args:
-            ids: 64-bit integers or strings, of one kind in an index.
+            ids: 64-bit integers, strings or UUIDs, which become strings, of one kind in an index; None numbers items
+                on, after all that there were and the largest id.
             codes: packed codes, uint8 (items, ceil(code_length / 8)), see `deephash_pipeline.retrieval.pack_bits`.
             metadata: columns, one value for each item: str, int, float, bool, bytes or None.
             features: real numbers (items, width) for an index with features; stored as its `feature_type`.
@@ -139,7 +142,7 @@ class HammingIndex(ExactSearch, Closing):
         """
         words = self._words(codes, "codes")
         with self._writing() as store:
-            checked, kind = checked_ids(ids, store.kind)
+            checked, kind = checked_ids(_numbered_on(store, len(words)) if ids is None else ids, store.kind)
             if len(checked) != len(words):
                 raise InputError(f"there are {len(checked)} ids for {len(words)} codes; give one id for each code.")
             real = self._checked_features(features, len(checked))
@@ -154,6 +157,33 @@ class HammingIndex(ExactSearch, Closing):
             positions = np.arange(store.next_position, store.next_position + len(checked))
             contents = Contents(np.ascontiguousarray(words.T), checked, positions, real)
             store.add(contents, kind, columns, store.snapshot.positions_of(there))
+
+    @own_settings()
+    def update(self, ids: GivenIds, metadata: Mapping[str, Sequence[Any]]) -> None:
+        """Change metadata of items; their codes, features and other columns stay.
+
+        The items move to the end of the order, as if each had been replaced.
+
+        Args:
+            ids: ids of items, each once.
+            metadata: columns to change, one value for each item; None takes a value away.
+
+        Raises:
+            InputError: an id is not there, or an argument has another form; nothing is changed then.
+        """
+        with self._writing() as store:
+            checked, kind = checked_ids(ids, store.kind)
+            columns = checked_metadata(metadata, len(checked), store.ledger.columns())
+            snapshot, rows = self._known_rows(checked.tolist())
+            if not len(rows):
+                return
+            before = self._metadata_at(snapshot, rows)
+            named = {name.lower(): name for name in (*columns, *chain.from_iterable(before))}
+            kept = {name: [values.get(name) for values in before] for name in named.values()}
+            changed = {named[name.lower()]: values for name, values in columns.items()}
+            contents = snapshot.contents_of(rows)
+            positions = np.arange(store.next_position, store.next_position + len(rows))
+            store.add(replace(contents, positions=positions), kind, {**kept, **changed}, contents.positions)
 
     def remove(self, ids: GivenIds, *, missing_ok: bool = False) -> int:
         """Remove items, for good and before the next search; return how many.
@@ -230,3 +260,13 @@ class HammingIndex(ExactSearch, Closing):
         if features is None:
             raise InputError(f"features are missing; this index has {self.features} numbers for each item.")
         return self._store.form.stored(checked_numbers(features, items, self.features, "features"))
+
+
+def _numbered_on(store: Store, count: int) -> NDArray[np.int64]:
+    """Numbers for new items that no item has, nor had if all were numbered so."""
+    if store.kind == TEXT:
+        raise InputError("no ids are given, and those of this index are strings; give one for each item.")
+    first = max(store.next_position, store.snapshot.largest_id() + 1)
+    if first + count > HIGHEST:
+        raise InputError("no ids are given, and the largest of this index leaves no room for more; give them.")
+    return np.arange(first, first + count)

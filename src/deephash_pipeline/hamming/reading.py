@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.folders import INDEX_FILE
-from deephash_pipeline.hamming.answers import GivenIds, Item, ItemId
+from deephash_pipeline.hamming.answers import GivenIds, Ids, Item, ItemId
 from deephash_pipeline.hamming.database import identity_of
 from deephash_pipeline.hamming.filters import SQLITE_TYPES, Conditions
 from deephash_pipeline.hamming.ids import INTEGER, MISSING, checked_ids
@@ -94,6 +94,11 @@ class ReadableIndex:
             "tail": snapshot.sources[-1].items.size,
             "bytes_on_disk": self._store.bytes_on_disk(),
         }
+
+    def ids(self) -> Ids:
+        """All ids in the order of insertion, int64 or object holding `str`, (items,)."""
+        snapshot = self._store.current()
+        return snapshot.ids_of(snapshot.rows())
 
     def __len__(self) -> int:
         """Number of items."""

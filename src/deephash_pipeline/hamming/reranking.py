@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.hamming.features import checked_numbers
 from deephash_pipeline.hamming.kernels.features import squared_distances
+from deephash_pipeline.hamming.kernels.outputs import disagreements
 from deephash_pipeline.hamming.snapshots import Snapshot
 from deephash_pipeline.retrieval.kernels.compiled import in_threads
 
@@ -162,6 +163,6 @@ def output_distances(u: NDArray[np.float32], words: NDArray[np.uint64]) -> NDArr
         >>> output_distances(np.array([0.5, 2.0], dtype=np.float32), words)
         array([2.], dtype=float32)
     """
-    bits = np.unpackbits(np.ascontiguousarray(words).view(np.uint8), axis=1, count=len(u))
-    distances: NDArray[np.float32] = (bits != (u >= 0)).astype(np.float32) @ np.abs(u)
+    distances = np.empty(len(words), dtype=np.float32)
+    disagreements(u, np.ascontiguousarray(words).view(np.uint8), distances)
     return distances

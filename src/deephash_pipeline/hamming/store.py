@@ -29,7 +29,8 @@ from deephash_pipeline.hamming.ledger import Ledger, SegmentEntry
 from deephash_pipeline.hamming.locking import COPY, WriterLock
 from deephash_pipeline.hamming.segment_files import delete_segments, read_segment, segments_in, stored
 from deephash_pipeline.hamming.segments import Contents, Segment, joined, segment_of
-from deephash_pipeline.hamming.snapshots import SeenTail, Snapshot, Source, Tail, snapshot_of
+from deephash_pipeline.hamming.snapshots import Snapshot, Source, snapshot_of
+from deephash_pipeline.hamming.tail import SeenTail, Tail
 
 MADE_BY = "made_by"
 FORMAT = 2

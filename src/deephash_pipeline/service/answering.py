@@ -81,7 +81,7 @@ def answer(
 
 def _within(found: Answers, radius: int | None) -> Sequence[tuple[ItemId, int, float | None]]:
     # Answers are ordered by distance: the k nearest within the radius are the first of the k nearest.
-    cosines = [None] * found.ids.size if found.scores is None else (1 - found.scores[0]).tolist()
+    cosines = [None] * found.ids.size if found.scores is None else found.scores[0].tolist()
     answers = zip(*found.ids.tolist(), *found.distances.tolist(), cosines, strict=True)
     return [(name, distance, cosine) for name, distance, cosine in answers if radius is None or distance <= radius]
 
