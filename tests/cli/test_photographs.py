@@ -10,6 +10,7 @@ from PIL import Image
 from deephash_pipeline.deephash import FeatureExtractor, ImageHasher
 from deephash_pipeline.deephash.feature_hash import learned
 from deephash_pipeline.embeddings import VectorIndex
+from deephash_pipeline.hashers import OnnxHasher
 from deephash_pipeline.hashing import ITQ
 from deephash_pipeline.photographs import ImageIndex, distinct, fitted
 from deephash_pipeline.photographs.stored import SHIPPED
@@ -79,6 +80,26 @@ def test_few_pictures_get_the_shipped_hash_function_and_their_own_once_there_are
     np.testing.assert_array_equal(features, z.astype(np.float16).astype(np.float32))
     assert (np.unpackbits(codes ^ hasher.encode(names)).mean()) < 0.01
     assert "fitted on" not in build(command, colours).output
+
+
+def test_without_pytorch_answers_are_the_same_also_in_the_order_of_features(command, colours):
+    build(command, colours)
+    folder, query = colours.parent / "x.index", colours / "warm" / "003.png"
+    with (
+        ImageIndex.open(folder, read_only=True) as by_torch,
+        ImageIndex.open(folder, read_only=True, runtime="auto") as at_once,
+    ):
+        assert isinstance(at_once.hasher, OnnxHasher) and isinstance(by_torch.hasher, ImageHasher)
+        for rescore in (False, True):
+            slow, quick = (index.search(query, 10, rescore=rescore) for index in (by_torch, at_once))
+            assert slow.ids.tolist() == quick.ids.tolist()
+        np.testing.assert_allclose(quick.scores, slow.scores, atol=1e-5)
+        encoded = at_once.hasher.encode_with_features(query)
+        np.testing.assert_allclose(encoded.features, by_torch.hasher.features(query), atol=1e-5)
+    # A model of an earlier version, or of another hasher, is passed over, and made again by the next build.
+    (folder / "hasher.onnx").write_bytes(b"none")
+    with ImageIndex.open(folder, read_only=True, runtime="auto") as images:
+        assert isinstance(images.hasher, ImageHasher)
 
 
 def test_another_code_length_or_pictures_in_place_of_vectors_make_an_index_anew(command, colours, monkeypatch):

@@ -8,8 +8,8 @@ from fastapi import FastAPI
 from fastapi.responses import HTMLResponse
 
 from deephash_pipeline.service import ServiceSettings, create_app
-from deephash_pipeline.service.routes import PAGE
-from tests.service.pictures import TOKEN, in_base64, picture
+from deephash_pipeline.service.pages import FILES, PAGE
+from tests.service.pictures import THREE, TOKEN, in_base64, picture
 from tests.services import dumped, in_a_browser, running
 
 SEVEN = in_base64(picture(70, size=40))
@@ -30,6 +30,9 @@ class Tiles(HTMLParser):
             self.tiles.append(values)
         elif self.tiles and values.get("class") == "bits" and len(self.differing) < len(self.tiles):
             self.differing.append(values["aria-label"])
+        elif self.tiles and values.get("class") == "near":
+            self._inside = f"near {len(self.tiles) - 1}"
+            self.text[self._inside] = ""
         if "id" in values:
             self.ids[values["id"]] = values
             self._inside = values["id"]
@@ -72,7 +75,7 @@ def browse(build, tmp_path):
 
 
 def test_the_page_names_no_other_address():
-    page = PAGE.read_text()
+    page = "".join(file.read_text() for file in (PAGE, *FILES.values()))
     assert set(re.findall(r"https?://[^\s\"']+", page)) == {"http://www.w3.org/2000/svg"}
     assert "@import" not in page
     assert "url(" not in page
@@ -82,7 +85,10 @@ def test_the_page_may_load_nothing_from_elsewhere(client):
     response = client.get("/")
     assert response.headers["content-type"].startswith("text/html")
     assert "default-src 'none'" in response.headers["content-security-policy"]
-    assert not re.search(r"https?:", response.headers["content-security-policy"])
+    assert not re.search(r"https?:|unsafe", response.headers["content-security-policy"])
+    files = re.findall(r'(?:src|href)="(page/[^"]+)"', response.text)
+    assert files and all(client.get(f"/{name}").status_code == 200 for name in files)
+    assert client.get("/page/__init__.py").status_code == 404
 
 
 @in_a_browser
@@ -91,9 +97,75 @@ def test_a_link_to_an_item_shows_what_is_most_like_it(browse):
     assert len(shown.tiles) == 24
     distances = [int(tile["data-distance"]) for tile in shown.tiles]
     assert distances == sorted(distances)
-    assert shown.differing == [f"{distance} of 48 bits differ" for distance in distances]
+    assert shown.differing == []
+    nearest = round(100 * (1 - 2 * distances[0] / 48))
+    assert shown.text["near 0"].startswith(f"{nearest} %, ")
     assert shown.tiles[0]["data-id"].startswith("photos/3/")
-    assert shown.text["said"].startswith("24 of 60 pictures")
+    assert shown.text["said"].startswith("The first 24 of 60 pictures")
+
+
+@in_a_browser
+def test_codes_are_shown_where_that_is_wanted_also_the_next_time(browse):
+    address = "/scripted#index=second.index&id=photos%2F3%2F0003.png"
+    chosen = browse(address, "started.then(() => $('codes').click());")
+    # The browser keeps it, as a profile of its own.
+    for shown in (chosen, browse(address)):
+        distances = [tile["data-distance"] for tile in shown.tiles]
+        assert shown.differing == [f"{distance} of 48 bits differ" for distance in distances]
+
+
+@in_a_browser
+def test_a_folder_is_chosen_and_stands_in_the_address(browse):
+    shown = browse(
+        "/scripted#index=first.index",
+        """started.then(() => {
+            document.querySelector('#tree [data-folder="3"]').click();
+            setTimeout(() => { document.body.id = location.hash; }, 3000);
+        });""",
+    )
+    assert shown.tiles and all(tile["data-id"].startswith("photos/3/") for tile in shown.tiles)
+    assert shown.text["said"].startswith(f"{len(shown.tiles)} pictures in 3")
+    assert "#index=first.index&folder=3" in shown.ids
+    linked = browse("/#index=first.index&folder=3&id=photos%2F3%2F0003.png")
+    assert {tile["data-id"] for tile in linked.tiles} == {tile["data-id"] for tile in shown.tiles} - {THREE}
+
+
+@in_a_browser
+def test_scrolling_shows_more_and_going_back_what_was_before(browse):
+    shown = browse(
+        "/scripted#index=first.index&id=photos%2F3%2F0003.png",
+        """started.then(() => {
+            scrollTo(0, document.documentElement.scrollHeight);
+            setTimeout(() => { $("tree").dataset.counted = shown.length; go({folder: "4"}); }, 3000);
+            setTimeout(() => { $("tree").dataset.then = shown.length; history.back(); }, 6000);
+        });""",
+    )
+    assert int(shown.ids["tree"]["data-counted"]) > 24
+    assert int(shown.ids["tree"]["data-then"]) < 24
+    assert shown.text["said"].startswith("The first 24 of 60 pictures")
+
+
+@in_a_browser
+def test_a_click_shows_a_picture_large_and_keys_the_next_and_away(browse):
+    script = """started.then(async () => {
+        const key = name => $("large").dispatchEvent(new KeyboardEvent("keydown", {key: name, bubbles: true}));
+        document.querySelectorAll("#grid button")[1].click();
+        key("ArrowRight");
+        key("ArrowRight");
+        key("ArrowLeft");
+        setTimeout(() => { $("tree").dataset.at = [largePlace, location.hash, $("facts").innerText]; END }, 3000);
+    });"""
+    shown = browse("/scripted#index=first.index", script.replace("END", ""))
+    place, address, facts = shown.ids["tree"]["data-at"].split(",", 2)
+    assert place == "2" and "&open=photos" in address
+    assert "8 \N{MULTIPLICATION SIGN} 8" in facts
+    assert "open" in shown.ids["large"]
+    assert shown.text["large-path"] == shown.tiles[2]["data-id"]
+    assert (
+        "open" not in browse("/scripted#index=first.index", script.replace("END", "$('close').click();")).ids["large"]
+    )
+    more = browse("/scripted#index=first.index", script.replace("END", "$('more').click();"))
+    assert "open" not in more.ids["large"] and all("data-distance" in tile for tile in more.tiles)
 
 
 @in_a_browser
@@ -104,7 +176,7 @@ def test_it_works_below_a_path_of_a_proxy(index, tmp_path):
         dump = dumped(f"{service}/below/it/#index=photos.index&id=photos%2F3%2F0003.png", tmp_path / "profile")
     shown = Tiles(re.sub(r"<script.*?</script>", "", dump, flags=re.DOTALL))
     assert len(shown.tiles) == 24
-    assert shown.text["said"].startswith("24 of 60 pictures")
+    assert shown.text["said"].startswith("The first 24 of 60 pictures")
     assert shown.ids["duplicates"]["href"] == "duplicates?index=photos.index"
     # A picture that cannot be loaded is taken out of its tile.
     assert len(re.findall(r'<img [^>]*src="v1/items/[^"]+"', dump)) == 25
@@ -116,7 +188,6 @@ def test_a_picture_is_searched_by_added_and_found(browse):
         "/scripted",
         f"""started.then(async () => {{
             const image = await (await fetch("data:image/png;base64,{SEVEN}")).blob();
-            $("k").value = 3;
             await take(image);
             $("add").click();
             $("new-label").value = "mine";
@@ -127,7 +198,7 @@ def test_a_picture_is_searched_by_added_and_found(browse):
     )
     assert "added one" in {tile["data-id"] for tile in shown.tiles}
     assert [tile["data-distance"] for tile in shown.tiles if tile["data-id"] == "added one"] == ["0"]
-    assert shown.text["said"].startswith("Added as added one. 3 of 61 pictures")
+    assert shown.text["said"].startswith("Added as added one. The first 24 of 61 pictures")
     assert not shown.text["adding-said"].strip()
 
 
@@ -167,7 +238,7 @@ def test_copies_are_hidden_where_that_is_marked(browse):
 
 
 @in_a_browser
-def test_keys_move_and_a_click_searches_by_a_result(browse):
+def test_keys_move_from_picture_to_picture(browse):
     shown = browse(
         "/scripted#index=first.index",
         """started.then(async () => {
@@ -176,12 +247,9 @@ def test_keys_move_and_a_click_searches_by_a_result(browse):
             const tiles = [...document.querySelectorAll("#grid button")];
             document.body.dataset.focused = tiles.indexOf(document.activeElement);
             document.body.id = "focus";
-            document.activeElement.click();
         });""",
     )
     assert shown.ids["focus"]["data-focused"] == "1"
-    assert "hidden" not in shown.ids["query"]
-    assert all("data-distance" in tile for tile in shown.tiles)
 
 
 @in_a_browser

@@ -35,7 +35,7 @@ from deephash_pipeline.photographs import (
 )
 from deephash_pipeline.photographs.changes import gone
 from deephash_pipeline.photographs.fitted import BITS, fewest, has_outgrown, hasher_of, refit
-from deephash_pipeline.photographs.stored import is_shipped
+from deephash_pipeline.photographs.stored import has_model, is_shipped
 from deephash_pipeline.photographs.updating import Missing
 
 if TYPE_CHECKING:
@@ -180,8 +180,8 @@ def refit_command(index: Path, method: str | None, labels: str | None, device: s
 
 
 def _keep_for_onnx(folder: Path, hasher: "ImageHasher") -> None:
-    """Write the hasher as an ONNX model too, where such a one has made the codes: `search` needs no PyTorch then."""
-    if hasher.description.runtime == "onnx" and not (folder / ONNX_HASHER).exists():
+    """Write the hasher as an ONNX model too, where such a one has made the codes: searches need no PyTorch then."""
+    if hasher.description.runtime == "onnx" and not has_model(folder):
         from deephash_pipeline.deephash.export import export_onnx  # noqa: PLC0415 - other indexes need no exporter
 
         # Not every hash function has a form in ONNX.
@@ -235,7 +235,7 @@ def info(index: Path, as_json: bool) -> None:
     if holds_vectors(index):
         _print_facts(facts_of_vectors(index), as_json)
         return
-    with ImageIndex.open(index, read_only=True, device="cpu") as images:
+    with ImageIndex.open(index, read_only=True, device="cpu", runtime="auto") as images:
         about = images.hasher.description
         facts: dict[str, Any] = {
             "images": len(images),

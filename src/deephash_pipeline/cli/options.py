@@ -28,7 +28,7 @@ def opened(
     engine: str | None = None,
     approximate: bool = False,
     read_only: bool = True,
-    runtime: Runtime = "torch",
+    runtime: Runtime = "auto",
 ) -> CodedItems:
     """Open an index of images or vectors, or the hasher of one of images with codes in another engine."""
     if engine is None:

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Sequence
-from importlib.util import find_spec
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -21,11 +20,10 @@ from deephash_pipeline.cli.options import (
 from deephash_pipeline.cli.vectors import EXAMPLE_OF_WHERE, found_vectors, refuse_without_vectors
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.hamming import Answers
-from deephash_pipeline.hamming.replacing import ONNX_HASHER, holds_vectors
+from deephash_pipeline.hamming.replacing import holds_vectors
 from deephash_pipeline.photographs import ImageIndex
 from deephash_pipeline.photographs.changes import OF_THE_FILE
 from deephash_pipeline.photographs.distinct import distinct
-from deephash_pipeline.photographs.stored import Runtime
 
 
 @click.command()
@@ -90,9 +88,7 @@ def search(
     if rescore and name is not None:
         raise InputError("--rescore is for a photo: leave it out with --id")
     device = device if photo else "cpu"
-    # An ONNX model gives codes and no features.
-    runtime: Runtime = "torch" if rescore else _runtime(index, device)
-    with opened(index, device, engine, approximate, runtime=runtime) as images:
+    with opened(index, device, engine, approximate) as images:
         assert isinstance(images, ImageIndex)
         labelled = images.labelled(labels) if labels else None
 
@@ -107,12 +103,6 @@ def search(
     _print_rows(rows, as_json, ("distance", "label", "id"))
     if approximate and not as_json:
         click.echo("approximate: near images may be missing", err=True)
-
-
-def _runtime(index: Path, device: str) -> Runtime:
-    # PyTorch and a network of timm take ten seconds of a slow processor to load.
-    by_onnx = (index / ONNX_HASHER).is_file() and device in ("auto", "cpu") and find_spec("onnxruntime")
-    return "onnx" if by_onnx else "torch"
 
 
 def _print_rows(rows: list[dict[str, Any]], as_json: bool, columns: Sequence[str] = ()) -> None:

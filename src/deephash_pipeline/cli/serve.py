@@ -4,6 +4,7 @@ import logging
 import socket
 import sqlite3
 import threading
+import webbrowser
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -21,9 +22,10 @@ from deephash_pipeline.hamming.coded import CodedItems
 from deephash_pipeline.hamming.replacing import holds_vectors
 from deephash_pipeline.images.decoding import formats
 from deephash_pipeline.photographs import ImageIndex, Watch
-from deephash_pipeline.photographs.stored import Runtime
+from deephash_pipeline.photographs.stored import Runtime, is_foreign_model
 
 ANYWHERE = ("0.0.0.0", "::")
+HERE = ("127.0.0.1", "::1", "localhost")
 SECONDS_TO_END = 10
 SECONDS_BETWEEN_LOOKS = 10.0
 
@@ -40,13 +42,14 @@ SECONDS_BETWEEN_LOOKS = 10.0
 @click.option("--max-pending", default=128, show_default=True, type=click.IntRange(1), help="Requests at once.")
 @click.option(
     "--runtime",
-    default="torch",
+    default="auto",
     show_default=True,
-    type=click.Choice(["torch", "onnx"]),
-    help="What computes codes; onnx wants INDEX/hasher.onnx of export-onnx, and no PyTorch.",
+    type=click.Choice(["auto", "torch", "onnx"]),
+    help="What computes codes; auto is onnx, which loads at once, where INDEX has hasher.onnx.",
 )
 @click.option("--column", help="Column of --vectors in a Parquet file, or tensor of a safetensors file.")
 @click.option("--vectors", type=FOLDER, help="Make INDEX of this file of vectors first, if it is not there yet.")
+@click.option("--open", "opens", is_flag=True, help="Open the page in the browser.")
 @click.option("--watch", multiple=True, help="Folder to whose state INDEX is kept; may be repeated.")
 @engine_option
 @approximate_option
@@ -64,6 +67,7 @@ def serve(
     runtime: Runtime,
     column: str | None,
     vectors: Path | None,
+    opens: bool,
     watch: Sequence[str],
     engine: str | None,
     approximate: bool,
@@ -83,6 +87,8 @@ def serve(
         most_pending=max_pending,
         allow_urls=allow_urls,
         hosts=["*"] if host in ANYWHERE and not allowed_host else hosts,
+        # Who asks may be elsewhere, by the names of a proxy.
+        tells_paths=host in HERE and not allowed_host,
     )
     if len({folder.resolve() for folder in indexes}) < len(indexes):
         raise InputError("an index is named twice: name each once")
@@ -119,11 +125,15 @@ def serve(
             server_header=False,
             timeout_graceful_shutdown=SECONDS_TO_END,
         )
-        click.echo(f"http://{_in_url(host)}:{listener.getsockname()[1]}/ (Ctrl-C ends)")
+        port = listener.getsockname()[1]
+        click.echo(f"http://{_in_url(host)}:{port}/ (Ctrl-C ends)")
         for name, items in opened.items():
-            if runtime == "onnx" and isinstance(items, ImageIndex) and items.hasher.description.runtime != runtime:
+            if isinstance(items, ImageIndex) and is_foreign_model(items.hasher):
                 click.echo(f"{name} was made by PyTorch, codes by ONNX Runtime may differ in a bit", err=True)
         _log_plainly()
+        if opens:
+            # It listens already: a browser that is early waits.
+            webbrowser.open(f"http://{'localhost' if host in ANYWHERE else _in_url(host)}:{port}/")
         uvicorn.Server(config).run(sockets=[listener])
 
 

@@ -17,7 +17,7 @@ from deephash_pipeline.common.devices import resolve_device
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.own_settings import own_settings
 from deephash_pipeline.hashers.base import HasherDescription, Runtime
-from deephash_pipeline.hashers.onnx_hasher import IMAGES, session_of
+from deephash_pipeline.hashers.onnx_hasher import FEATURES, IMAGES, session_of
 from deephash_pipeline.images.augmentation import centre_crop
 from deephash_pipeline.images.batches import Images, SkippedImage, image_batches
 from deephash_pipeline.images.decoding.image_files import Channels, checked_size
@@ -27,7 +27,6 @@ from deephash_pipeline.training import outputs_in_blocks
 
 PHOTOGRAPHS = "timm/tf_efficientnet_lite0"
 """The network for photographs: its weights come with the extra ``photos``."""
-FEATURES = "features"
 DECODED_AT_A_TIME = 64
 IMAGES_AT_A_TIME = 4
 """More leave the caches of a processor."""
@@ -246,8 +245,14 @@ class FeatureGraph(nn.Module):
         return z
 
 
-def trace(graph: nn.Module, image_shape: tuple[int, ...], file: Path | IO[bytes], output: str) -> None:
+def trace(graph: nn.Module, image_shape: tuple[int, ...], file: Path | IO[bytes], *outputs: str) -> None:
     """Write a graph of uint8 images of a shape (channels, height, width), for any number of them, as ONNX.
+
+    Args:
+        graph: module that makes as many tensors as there are names.
+        image_shape: shape of an image.
+        file: the file, or what takes its bytes.
+        outputs: names of what it makes.
 
     Raises:
         InputError: a layer has no form there.
@@ -264,8 +269,8 @@ def trace(graph: nn.Module, image_shape: tuple[int, ...], file: Path | IO[bytes]
                 dynamo=False,
                 opset_version=18,
                 input_names=[IMAGES],
-                output_names=[output],
-                dynamic_axes={IMAGES: {0: "n"}, output: {0: "n"}},
+                output_names=list(outputs),
+                dynamic_axes={name: {0: "n"} for name in (IMAGES, *outputs)},
             )
     except (torch.onnx.errors.OnnxExporterError, RuntimeError) as error:
         reason = str(error).strip().partition("\n")[0]

@@ -27,7 +27,7 @@ from deephash_pipeline.deephash.features import FeatureExtractor, require_device
 from deephash_pipeline.deephash.training_set import TrainingSet
 from deephash_pipeline.hashers import BaseHasher, HasherDescription
 from deephash_pipeline.hashers.base import EncodedPixels, Runtime
-from deephash_pipeline.hashers.files import is_hasher
+from deephash_pipeline.hashers.files import ENCODER, is_hasher
 from deephash_pipeline.hashing import ENCODERS, Encoder, load_encoder
 from deephash_pipeline.images.batches import Images
 from deephash_pipeline.networks import Trunk, TrunkParameters, build_trunk
@@ -35,7 +35,7 @@ from deephash_pipeline.provenance import code_version
 from deephash_pipeline.retrieval import pack_bits
 
 FORMAT = 1
-TRUNK, ENCODER = "trunk.", "encoder."
+TRUNK = "trunk."
 ABOUT_CODES = {"network", "image_shape", "code_length", "encoder", "statistics", "runtime"}
 """What is in a description that a code depends on."""
 IN_FOLDER = "model.safetensors"

@@ -6,6 +6,8 @@ from typing import BinaryIO
 
 HASHER_KEY = "deephash_pipeline.hasher"
 """Of the metadata of both kinds."""
+ENCODER = "encoder."
+"""What names of the tensors of a hash function begin with."""
 MOST_HEADER_BYTES = 10**8
 METADATA_FIELD, VARINT, FIXED64, BYTES, FIXED32 = 14, 0, 1, 2, 5
 

@@ -16,8 +16,9 @@ from deephash_pipeline.provenance import content_digest
 
 FORMAT = 1
 METADATA = "deephash_pipeline.hasher"
-IMAGES, CODES = "images", "codes"
-IMAGES_AT_A_TIME = 256
+IMAGES, CODES, FEATURES = "images", "codes", "features"
+NUMBERS_AT_A_TIME = 2**20
+"""Of pixels: more leave the caches of a processor."""
 ERRORS_ONLY = 3
 NO_DIGEST = 32 * "-"
 """What stands in a file for its digest while that is computed."""
@@ -25,7 +26,7 @@ MAKE_IT = "make it by `deephash-pipeline export-onnx HASHER -o FILE`"
 
 
 class OnnxHasher(BaseHasher):
-    """The file that `deephash_pipeline.deephash.export.export_onnx` writes: one model from pixels to packed codes.
+    """The file that `deephash_pipeline.deephash.export.export_onnx` writes: a model from pixels to codes and features.
 
     Its codes are those of the `ImageHasher` that it was made from, except for bits whose output lies within the
     rounding of single precision of 0. Files are decoded, turned grey and resized before the model, by the same code as
@@ -35,6 +36,10 @@ class OnnxHasher(BaseHasher):
         session: session of ONNX Runtime.
         description: description that is stored in the file.
         made_from: digest of the hasher's safetensors file.
+
+    Attributes:
+        file: the safetensors file, once `require_made_from` has compared it.
+        gives_features: False for a model of an earlier version, which gives codes alone.
 
     Example:
         >>> from tempfile import TemporaryDirectory
@@ -51,6 +56,8 @@ class OnnxHasher(BaseHasher):
         self._session = session
         self._description = description
         self.made_from = made_from
+        self.file: Path | None = None
+        self.gives_features = FEATURES in (node.name for node in session.get_outputs())
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -73,8 +80,8 @@ class OnnxHasher(BaseHasher):
             if content["format"] != FORMAT:
                 raise ValueError(f"it is of format {content['format']}, this version reads {FORMAT}")
             named = ([node.name for node in nodes] for nodes in (session.get_inputs(), session.get_outputs()))
-            if list(named) != [[IMAGES], [CODES]]:
-                raise ValueError(f"it does not make `{CODES}` of `{IMAGES}` alone")
+            if list(named) not in ([[IMAGES], [CODES, FEATURES]], [[IMAGES], [CODES]]):
+                raise ValueError(f"it does not make `{CODES}` of `{IMAGES}`, and `{FEATURES}` at most")
             digest = content.get("digest")
             if digest and digest_of_model(path.read_bytes().replace(digest.encode(), NO_DIGEST.encode())) != digest:
                 raise ValueError("its weights are not those that were saved")
@@ -95,6 +102,7 @@ class OnnxHasher(BaseHasher):
             raise InputError(f"hasher {hasher} cannot be read: {error.strerror}") from error
         if digest != self.made_from:
             raise InputError(f"the ONNX model beside {hasher} was made from another hasher: {MAKE_IT}")
+        self.file = hasher
 
     @property
     def description(self) -> HasherDescription:
@@ -102,11 +110,14 @@ class OnnxHasher(BaseHasher):
         return self._description
 
     def encode_pixels(self, pixels: NDArray[np.uint8]) -> EncodedPixels:
-        """Codes of decoded images, see `BaseHasher`; the model has no features."""
-        starts = range(0, len(pixels), IMAGES_AT_A_TIME)
-        blocks = [np.ascontiguousarray(pixels[start : start + IMAGES_AT_A_TIME]) for start in starts]
-        codes = [self._session.run([CODES], {IMAGES: block})[0] for block in blocks]
-        return EncodedPixels(np.concatenate(codes) if codes else np.empty((0, -(-self.code_length // 8)), np.uint8))
+        """Codes and features of decoded images, see `BaseHasher`."""
+        names = [CODES, FEATURES] if self.gives_features else [CODES]
+        step = max(1, NUMBERS_AT_A_TIME // int(np.prod(self.description.image_shape)))
+        # Of no image at all, the shapes.
+        starts = range(0, len(pixels) or 1, step)
+        blocks = [np.ascontiguousarray(pixels[start : start + step]) for start in starts]
+        made = zip(*(self._session.run(names, {IMAGES: block}) for block in blocks), strict=True)
+        return EncodedPixels(*map(np.concatenate, made))
 
 
 def session_of(model: Path | bytes, threads: int = 0) -> Any:

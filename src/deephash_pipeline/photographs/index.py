@@ -11,7 +11,7 @@ from PIL import Image
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.folders import INDEX_FILE
-from deephash_pipeline.hamming import Answers, HammingIndex, RangeAnswers, Searchable
+from deephash_pipeline.hamming import Answers, HammingIndex, ItemId, RangeAnswers, Searchable
 from deephash_pipeline.hamming.coded import CodedItems
 from deephash_pipeline.hamming.filters import Where
 from deephash_pipeline.hamming.replacing import HASHER, PICTURE, refuse_exchanged, tidy_former
@@ -100,8 +100,8 @@ class ImageIndex(CodedItems):
             folder: directory of the index.
             read_only: True if others may write meanwhile; every search then sees what they have written before it.
             device: device to encode on, ``auto``, ``cpu``, ``cuda`` or ``cuda:N``.
-            runtime: runtime that computes codes. ``onnx`` takes the hasher that `deephash-pipeline export-onnx` has put
-                into the folder, and needs no PyTorch.
+            runtime: runtime that computes codes. ``onnx`` takes the hasher that `index build` or `export-onnx` has put
+                into the folder, and needs no PyTorch; ``auto`` takes it where it is there and gives all that is kept.
             engine: engine of the codes in place of the folder, which then needs its hasher alone; see
                 `deephash_pipeline.hamming.engines`.
 
@@ -116,7 +116,8 @@ class ImageIndex(CodedItems):
             raise InputError(f"there is no index {path}: make it by `deephash-pipeline index build {path} PATHS`")
         index = HammingIndex.open(path, read_only) if engine is None else engine
         try:
-            opened = cls(stored_hasher(path, device, runtime), index, path)
+            features = isinstance(index, HammingIndex) and bool(index.features)
+            opened = cls(stored_hasher(path, device, runtime, features), index, path)
             require_maker(index, path)
             return opened
         except InputError:
@@ -270,11 +271,28 @@ class ImageIndex(CodedItems):
         """
         if not rescore:
             return self.index.search(self.hasher.encode(images), k, where)
-        index = self._own()
-        if not index.features:
+        self.require_features()
+        return self.search_rescored(self.hasher.encode_with_features(images), k, where)
+
+    def require_features(self) -> None:
+        """Refuse an index that keeps none.
+
+        Raises:
+            InputError: it keeps none.
+        """
+        if not self._own().features:
             raise InputError("this index keeps no features: build one without --hasher, or search without --rescore")
-        encoded = self.hasher.encode_with_features(images)
-        return index.search(encoded.codes, k, where, in_best_order(self.hasher, index, encoded))
+
+    def search_rescored(self, query: EncodedPixels, k: int, where: Where | None = None) -> Answers:
+        """Find the k nearest of queries that are encoded, in the best order; see `search`."""
+        self.require_features()
+        index = self._own()
+        return index.search(query.codes, k, where, in_best_order(self.hasher, index, query))
+
+    def known(self, name: ItemId) -> EncodedPixels:
+        """The code of an item, and its features where the index keeps them, as those of one query."""
+        index = self._own()
+        return EncodedPixels(index.get(name).code[np.newaxis], index.features_of([name]) if index.features else None)
 
     def within(self, images: Images, radius: int, where: Where | None = None) -> RangeAnswers:
         """Find all images at most `radius` bits from each image."""

@@ -1,6 +1,7 @@
 """By what the features in an index tell most about the likeness of two pictures."""
 
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -8,8 +9,10 @@ from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.hamming import ByCosine, HammingIndex
-from deephash_pipeline.hashers import BaseHasher
+from deephash_pipeline.hamming.coded import CodedItems
+from deephash_pipeline.hashers import BaseHasher, OnnxHasher
 from deephash_pipeline.hashers.base import EncodedPixels
+from deephash_pipeline.hashers.files import ENCODER
 from deephash_pipeline.photographs.stored import is_shipped
 
 OfFeatures: TypeAlias = Callable[[NDArray[np.float32]], NDArray[Any]]
@@ -32,19 +35,44 @@ def best_order(hasher: BaseHasher, index: HammingIndex) -> OfFeatures:
         hasher: hasher of the index, one that gives features.
         index: index that keeps features; it has an item.
     """
-    # A service by ONNX Runtime has no PyTorch, and no features.
-    from deephash_pipeline.deephash import ImageHasher  # noqa: PLC0415
+    # A service of codes alone has none of the packages of hash functions.
     from deephash_pipeline.hashing import HashFunction, LinearEncoder  # noqa: PLC0415
     from deephash_pipeline.hashing.srh import SRH  # noqa: PLC0415
 
-    assert isinstance(hasher, ImageHasher)
-    encoder = hasher.encoder
+    encoder = _encoder_of(hasher)
     knows_features_alone = isinstance(encoder, HashFunction) and not (encoder.supervised or isinstance(encoder, SRH))
     if not is_shipped(hasher) and not knows_features_alone:
         weight = 1.0 if isinstance(encoder, LinearEncoder) else ABOVE_ALL
         return lambda features: with_signs(encoder.outputs(features), weight)
     centre = index.mean_features(MOST_OF_A_MEAN)
     return lambda features: features - centre
+
+
+def _encoder_of(hasher: BaseHasher) -> Any:
+    """The hash function of a hasher; that of a model lies in the file that it was made from, and takes no PyTorch."""
+    if not isinstance(hasher, OnnxHasher):
+        return hasher.encoder  # type: ignore[attr-defined]
+    from safetensors import safe_open  # noqa: PLC0415
+
+    from deephash_pipeline.hashing import load_encoder  # noqa: PLC0415
+
+    about = hasher.description
+    assert hasher.file is not None
+    with safe_open(hasher.file, framework="np") as file:
+        names = [name for name in file.keys() if name.startswith(ENCODER)]  # noqa: SIM118 (not a dictionary)
+        arrays = {name.removeprefix(ENCODER): file.get_tensor(name) for name in names}
+    return load_encoder(about.encoder, about.code_length, arrays)
+
+
+def may_order(images: CodedItems) -> bool:
+    """Tell whether answers on pictures can be brought into order: features are kept, and packages that it takes there.
+
+    Args:
+        images: index of pictures.
+    """
+    index, hasher = images.index, getattr(images, "hasher", None)
+    gives = not isinstance(hasher, OnnxHasher) or (hasher.gives_features and find_spec("sklearn") is not None)
+    return hasher is not None and isinstance(index, HammingIndex) and bool(index.features) and gives
 
 
 def in_best_order(hasher: BaseHasher, index: HammingIndex, queries: EncodedPixels) -> ByCosine | None:
@@ -55,7 +83,7 @@ def in_best_order(hasher: BaseHasher, index: HammingIndex, queries: EncodedPixel
     """
     features = queries.features
     if features is None and len(queries.codes):
-        raise InputError("the ONNX model of a hasher gives no features: search by PyTorch, or without --rescore")
+        raise InputError("this ONNX model gives no features: make it again by export-onnx, or search without --rescore")
     if features is None or not len(index):
         return None
     function = best_order(hasher, index)

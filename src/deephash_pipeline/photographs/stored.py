@@ -1,7 +1,9 @@
 """Folder of an index: its codes, the hasher that made them, and pictures that are nowhere else."""
 
 import os
+from contextlib import suppress
 from hashlib import blake2b
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -73,16 +75,32 @@ def write_picture(folder: Path, image: Image.Image, name: str, sync: bool = True
     return f"{PICTURES}/{path.name}"
 
 
-Runtime = Literal["torch", "onnx"]
+Runtime = Literal["torch", "onnx", "auto"]
+"""What computes codes; ``auto`` is ONNX Runtime wherever the index has a model for it that gives all that it keeps."""
 RUNTIMES = {"torch": "PyTorch", "onnx": "ONNX Runtime"}
 
 
-def stored_hasher(folder: Path, device: str, runtime: Runtime) -> BaseHasher:
+def stored_hasher(folder: Path, device: str, runtime: Runtime, features: bool = False) -> BaseHasher:
     """Load the hasher of an index; see `ImageIndex.open`.
+
+    Args:
+        folder: folder of the index.
+        device: PyTorch device; ONNX Runtime computes on the CPU.
+        runtime: what is to compute.
+        features: True if the index keeps them.
 
     Raises:
         InputError: there is none for this runtime, or it is damaged.
     """
+    if runtime == "auto":
+        # PyTorch and a network of timm take ten seconds of a processor to load.
+        if device in ("auto", "cpu") and (folder / ONNX_HASHER).is_file() and find_spec("onnxruntime") is not None:
+            with suppress(InputError):
+                by_onnx = stored_hasher(folder, device, "onnx")
+                assert isinstance(by_onnx, OnnxHasher)
+                if by_onnx.gives_features or not features:
+                    return by_onnx
+        runtime = "torch"
     if runtime == "onnx":
         if device not in ("auto", "cpu"):
             raise InputError(f"device `{device}`: ONNX Runtime computes on the CPU alone: use cpu, or leave it out")
@@ -92,6 +110,20 @@ def stored_hasher(folder: Path, device: str, runtime: Runtime) -> BaseHasher:
     from deephash_pipeline.deephash import ImageHasher  # noqa: PLC0415 - a service by ONNX Runtime has no PyTorch
 
     return ImageHasher.load(folder / HASHER, device)
+
+
+def has_model(folder: Path) -> bool:
+    """Tell whether an index has its hasher as an ONNX model that gives all that the hasher does."""
+    try:
+        model = stored_hasher(folder, "cpu", "onnx")
+    except InputError:
+        return False
+    return isinstance(model, OnnxHasher) and model.gives_features
+
+
+def is_foreign_model(hasher: BaseHasher) -> bool:
+    """Tell whether ONNX Runtime computes what PyTorch has computed when the index was made."""
+    return isinstance(hasher, OnnxHasher) and hasher.description.runtime != "onnx"
 
 
 def same_hasher(folder: Path, hasher: "ImageHasher") -> bool:

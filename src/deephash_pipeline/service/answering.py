@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 from urllib.parse import quote, urlencode
 
 import numpy as np
@@ -14,45 +14,55 @@ from deephash_pipeline.hamming import Answers, Item, ItemId
 from deephash_pipeline.hamming.coded import CodedItems
 from deephash_pipeline.hamming.engines import EngineError
 from deephash_pipeline.hamming.engines.rows import bits_of, code_of_bits
+from deephash_pipeline.hamming.filters import Where
 from deephash_pipeline.hamming.replacing import PICTURES
+from deephash_pipeline.hamming.reranking import SHORTLIST
+from deephash_pipeline.hashers.base import EncodedPixels
 from deephash_pipeline.photographs import ImageIndex
 from deephash_pipeline.photographs.distinct import distinct
+from deephash_pipeline.photographs.ordering import may_order
 from deephash_pipeline.service import schemas
 from deephash_pipeline.service.settings import ServiceSettings
 
 ATTEMPTS = 10
+Asked: TypeAlias = EncodedPixels | NDArray[Any]
+"""A picture that is encoded, or a vector."""
 
 
 def answer(
-    name: str, images: CodedItems, question: schemas.Question, asked: NDArray[Any] | None, item_id: ItemId | None = None
+    name: str,
+    images: CodedItems,
+    question: schemas.Question,
+    asked: Asked | ItemId,
+    within: Where | None = None,
 ) -> schemas.Results:
-    """Search an index, by a code, by a vector where it has vectors, or by an item of it.
+    """Search an index, by a picture, by a vector where it has vectors, or by the id of an item; within a condition.
 
     Raises:
         InputError: there is no such item, or no item has a label.
     """
     began = time.perf_counter()
+    item_id = asked if isinstance(asked, str | int) else None
     where = dict(getattr(question, "where", None) or {})
     if question.label:
         if "label" in map(str.lower, where):
             raise InputError("label: give it, or a condition on `label` in where, not both")
         where |= images.labelled(question.label)
-    for field, is_given in (("distinct", question.distinct), ("radius", question.radius is not None)):
+    where |= within or {}
+    given = {"distinct": question.distinct, "rescore": question.rescore, "radius": question.radius is not None}
+    for field, is_given in given.items():
         if images.width and is_given:
             raise InputError(f"{field}: it is for pictures, {name} has vectors")
-    ask: Callable[[int], Answers]
+    if question.rescore and not may_order(images):
+        raise InputError(f"rescore: {name} keeps no features, or what orders by them is not installed; leave it out")
     for attempt in range(ATTEMPTS):
         try:
-            if item_id is not None:
-                query, ask = images.index.get(item_id).code, partial(images.search_by_id, item_id, where=where or None)
-            else:
-                assert asked is not None
-                if images.width:
-                    query, ask = images.encode(asked)[0], partial(images.search, asked, where=where or None)
-                else:
-                    query, ask = asked, partial(images.index.search, asked[np.newaxis], where=where or None)
+            query, ask = _asking(images, question, asked, where or None)
             # One more tells whether there is more.
             wanted = question.k + 1
+            if question.rescore and question.radius is not None:
+                # By features, what is near by its code may come late.
+                wanted = max(wanted, SHORTLIST)
             found = _within(distinct(images.index, ask, wanted) if question.distinct else ask(wanted), question.radius)
             nearest = found[: question.k]
             items = images.index.items([answered for answered, _, _ in nearest])
@@ -79,8 +89,31 @@ def answer(
     )
 
 
+def _asking(
+    images: CodedItems, question: schemas.Question, asked: Asked | ItemId, where: Where | None
+) -> tuple[NDArray[np.uint8], Callable[[int], Answers]]:
+    """The code of a query, and what gives as many answers to it as are asked for."""
+    if question.rescore:
+        assert isinstance(images, ImageIndex)
+        rescored = images.known(asked) if isinstance(asked, str | int) else asked
+        assert isinstance(rescored, EncodedPixels)
+        # The item itself is the nearest to itself, and no answer.
+        return rescored.codes[0], lambda k: _without(asked, images.search_rescored(rescored, k + 1, where), k)
+    if isinstance(asked, str | int):
+        return images.index.get(asked).code, partial(images.search_by_id, asked, where=where)
+    if isinstance(asked, EncodedPixels):
+        return asked.codes[0], partial(images.index.search, asked.codes, where=where)
+    return images.encode(asked)[0], partial(images.search, asked, where=where)
+
+
+def _without(asked: Any, found: Answers, k: int) -> Answers:
+    """The first k answers but for the one that was asked by, with their cosines, as an index of vectors gives them."""
+    kept = np.array([row for row, name in enumerate(found.ids[0].tolist()) if name != asked][:k], dtype=np.int64)
+    cosines = None if found.scores is None else 1 - found.scores[:, kept]
+    return Answers(found.ids[:, kept], found.distances[:, kept], cosines)
+
+
 def _within(found: Answers, radius: int | None) -> Sequence[tuple[ItemId, int, float | None]]:
-    # Answers are ordered by distance: the k nearest within the radius are the first of the k nearest.
     cosines = [None] * found.ids.size if found.scores is None else found.scores[0].tolist()
     answers = zip(*found.ids.tolist(), *found.distances.tolist(), cosines, strict=True)
     return [(name, distance, cosine) for name, distance, cosine in answers if radius is None or distance <= radius]
@@ -142,6 +175,7 @@ def index_info(name: str, images: CodedItems, settings: ServiceSettings) -> sche
         image_shape=images.hasher.description.image_shape if isinstance(images, ImageIndex) else None,
         width=images.width,
         labels=images.labels(),
+        rescores=may_order(images),
         writable=settings.token is not None,
         urls=settings.allow_urls,
         approximate=images.index.approximate,

@@ -17,6 +17,7 @@ from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.hamming.coded import CodedItems
 from deephash_pipeline.hamming.engines import EngineError
 from deephash_pipeline.service.observing import Observed, fault_of_the_machine
+from deephash_pipeline.service.pages import add_pages
 from deephash_pipeline.service.requests import one_line
 from deephash_pipeline.service.routes import add_items, add_search, add_state
 from deephash_pipeline.service.service import Service
@@ -74,6 +75,7 @@ def create_app(
     add_search(app, service)
     add_items(app, service)
     add_state(app, service)
+    add_pages(app, service)
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(service.settings.hosts))
     app.add_middleware(Observed, metrics=service.metrics, settings=service.settings)
     return app

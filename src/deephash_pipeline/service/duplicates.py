@@ -77,6 +77,11 @@ class DuplicateSearches:
             self._searches[name, level] = Search(images, level)
             return True
 
+    def progress(self, name: str, level: Level) -> dict[str, Any]:
+        """How far a search is."""
+        search = self._searches.get((name, level))
+        return {"working": search is not None and not search.found.done(), "said": search.said if search else ""}
+
     def page(self, name: str, images: ImageIndex, level: Level, needs_token: bool) -> str:
         """The page of an index: groups, how far the search is, or how to start it.
 

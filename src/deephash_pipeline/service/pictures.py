@@ -20,6 +20,8 @@ from deephash_pipeline.images.decoding.formats import FORMATS
 from deephash_pipeline.images.decoding.image_files import Channels
 from deephash_pipeline.images.decoding.sent import TooManyPixelsError, upright
 from deephash_pipeline.images.decoding.work import check_work
+from deephash_pipeline.photographs.duplicates.groups import read_photo
+from deephash_pipeline.service.schemas import PictureFile
 
 JPEG_QUALITY = 85
 MOST_KEPT_BYTES = 2**28
@@ -56,6 +58,25 @@ def read_picture(
     except (InputError, BusyError) as error:
         later = {"Retry-After": "1"}
         raise HTTPException(503, "the service is short of memory; send the picture again later", later) from error
+
+
+def picture_file(path: Path, item_id: str, tells_paths: bool) -> PictureFile | None:
+    """What a person wants to know of the file of a picture; None where it is gone or damaged."""
+    try:
+        photo = read_photo(item_id, path)
+    except Exception:  # a damaged file can make Pillow's readers raise anything
+        return None
+    day, _, time = photo.extras.taken.partition(" ")
+    return PictureFile(
+        name=Path(item_id).name,
+        path=str(path) if tells_paths else None,
+        width=photo.width,
+        height=photo.height,
+        bytes=photo.bytes,
+        changed=photo.date,
+        taken=f"{day.replace(':', '-')} {time.partition('.')[0]}".strip(),
+        camera=photo.extras.camera,
+    )
 
 
 class Thumbnail(NamedTuple):

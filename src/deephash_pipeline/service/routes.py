@@ -1,10 +1,9 @@
-"""The routes of the service: searches, items, pages, and how it is."""
+"""The routes of the service for programs: searches, items, and how it is."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from fastapi import Depends, FastAPI, HTTPException, Query, Request, Response, Security
-from fastapi.responses import HTMLResponse
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from numpy.typing import NDArray
 from PIL import Image
@@ -15,21 +14,15 @@ from deephash_pipeline.hamming import ItemId
 from deephash_pipeline.hamming.coded import CodedItems
 from deephash_pipeline.hashers.base import EncodedPixels
 from deephash_pipeline.photographs import ImageIndex
-from deephash_pipeline.photographs.duplicates.levels import Level
 from deephash_pipeline.service import schemas
-from deephash_pipeline.service.answering import answer, answer_codes, described, index_info
-from deephash_pipeline.service.pictures import Thumbnails
-from deephash_pipeline.service.requests import read_fields, require_same_site, require_token
+from deephash_pipeline.service.answering import Asked, answer, answer_codes, described, index_info
+from deephash_pipeline.service.pictures import Thumbnails, picture_file
+from deephash_pipeline.service.requests import read_fields, require_token
 from deephash_pipeline.service.service import Service
 
 if TYPE_CHECKING:
     from deephash_pipeline.embeddings import VectorIndex
 
-PAGE = Path(__file__).with_name("page.html")
-PAGE_POLICY = (
-    "default-src 'none'; img-src 'self' blob: data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
-    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-)
 BEARER = HTTPBearer(scheme_name="token", auto_error=False)
 PROBLEMS: dict[int | str, dict[str, Any]] = {
     code: {"model": schemas.Problem} for code in (400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 503, 507)
@@ -55,15 +48,16 @@ def add_search(app: FastAPI, service: Service) -> None:
             content, question = await read_fields(request, schemas.ImageQuestion, service.settings, service.fetching)
             service.check_count(question)
             name, images = service.named(question)
-            asked: NDArray[Any]
+            asked: Asked
             if question.vector is None:
-                encoded, _ = await service.encoded(name, images, content)
-                asked = encoded.codes[0]
+                asked, _ = await service.encoded(name, images, content)
             else:
                 asked = service.vector_of(name, images.width, question)
             if question.where is not None and not images.width:
                 raise HTTPException(422, "where: it is for vectors; send a `label`")
-            return await service.searching.run(answer, name, images, question, asked)
+            return await service.searching.run(
+                lambda: answer(name, images, question, asked, service.in_folder(name, images, question.folder))
+            )
 
     @app.post("/v1/search/codes", responses=PROBLEMS)
     async def search_by_codes(question: schemas.CodesQuestion) -> schemas.CodesAnswers:
@@ -79,7 +73,8 @@ def add_search(app: FastAPI, service: Service) -> None:
 
         def found() -> schemas.Results:
             name, images, known = service.with_item(question, item_id)
-            return answer(name, images, question, None, known)
+            within = service.in_folder(name, images, question.folder)
+            return answer(name, images, question, known, within)
 
         with service.admitted("asked"):
             service.check_count(question)
@@ -89,7 +84,7 @@ def add_search(app: FastAPI, service: Service) -> None:
 class Size(schemas.Where):
     """How large a picture is asked for."""
 
-    size: int = Field(default=192, ge=16, le=1024, description="Pixels of the longer side, at most.")
+    size: int = Field(default=192, ge=16, le=2048, description="Pixels of the longer side, at most.")
 
 
 def add_items(app: FastAPI, service: Service) -> None:
@@ -125,13 +120,26 @@ def add_items(app: FastAPI, service: Service) -> None:
     class Sample(schemas.Where):
         count: int = Field(default=24, ge=1, le=1000, description="How many.")
         seed: int = Field(default=0, ge=0, le=2**32, description="Equal seeds draw equal pictures.")
+        folder: str | None = Field(default=None, max_length=1024, description="All of this folder, by path, in turn.")
+        start: int = Field(default=0, ge=0, description="Those of a folder from this one on.")
 
     @app.get("/v1/items", responses=PROBLEMS)
     def some_items(sample: Annotated[Sample, Query()]) -> list[schemas.Item]:
-        """Some pictures, drawn at random."""
+        """Some pictures, drawn at random, or those of a folder in turn."""
         name, images = service.named(sample)
-        ids = [item_id for item_id in images.index.sample(sample.count, sample.seed) if item_id in images.index]
+        if sample.folder is None:
+            drawn = images.index.sample(sample.count, sample.seed)
+        else:
+            listed = service.folders.of(images).ids_in(sample.folder)
+            drawn = [images.id_of(text) for text in listed[sample.start : sample.start + sample.count]]
+        ids = [item_id for item_id in drawn if item_id in images.index]
         return [described(name, images, item) for item in images.index.items(ids)]
+
+    @app.get("/v1/folders", responses=PROBLEMS)
+    def list_folders(where: Annotated[schemas.Where, Query()]) -> schemas.FolderList:
+        """The folders that pictures of an index lie in."""
+        files = service.folders.of(service.named(where)[1])
+        return schemas.FolderList(name=Path(files.root).name, prefix=files.prefix, folders=files.folders())
 
     @app.get("/v1/items/{item_id:path}/thumbnail", responses=PROBLEMS, response_class=Response)
     async def item_thumbnail(item_id: str, where: Annotated[Size, Query()], request: Request) -> Response:
@@ -139,10 +147,13 @@ def add_items(app: FastAPI, service: Service) -> None:
         return await service.showing.run(_shown, service, item_id, where, request.headers.get("If-None-Match", ""))
 
     @app.get("/v1/items/{item_id:path}", responses=PROBLEMS)
-    def get_item(item_id: str, where: Annotated[schemas.Where, Query()]) -> schemas.Item:
-        """A picture of the index: label, path and code."""
+    def get_item(item_id: str, where: Annotated[schemas.Where, Query()]) -> schemas.ItemWithFile:
+        """A picture of the index: label, code, and its file."""
         name, images, known = service.with_item(where, item_id)
-        return described(name, images, images.index.get(known))
+        item = images.index.get(known)
+        path = None if images.width else images.path_of(item.metadata)
+        file = None if path is None else picture_file(path, str(item.id), service.settings.tells_paths)
+        return schemas.ItemWithFile(**described(name, images, item).model_dump(), file=file)
 
 
 def _shown(service: Service, item_id: str, where: Size, known_key: str) -> Response:
@@ -205,46 +216,8 @@ def _remove(service: Service, where: schemas.Where, text: str) -> None:
         images.remove([item_id])
 
 
-class DuplicatesOf(schemas.Where):
-    """What the page of duplicates is asked."""
-
-    level: Level = Level.DEFAULT
-
-
 def add_state(app: FastAPI, service: Service) -> None:
-    """Add the pages for people, and what says how the service is."""
-
-    @app.head("/", include_in_schema=False)
-    @app.get("/", include_in_schema=False)
-    def page() -> HTMLResponse:
-        return HTMLResponse(PAGE.read_text("utf-8"), headers={"Content-Security-Policy": PAGE_POLICY})
-
-    def of_pictures(where: schemas.Where) -> tuple[str, ImageIndex]:
-        name, images = service.named(where)
-        if not isinstance(images, ImageIndex):
-            raise HTTPException(422, f"index: {name} has vectors; duplicates are of pictures")
-        return name, images
-
-    @app.get("/duplicates", include_in_schema=False)
-    async def duplicates(where: Annotated[DuplicatesOf, Query()]) -> Response:
-        needs_token = service.settings.token is not None
-        arguments = (*of_pictures(where), where.level, needs_token)
-        content = await service.showing.run(service.duplicates.page, *arguments)
-        return HTMLResponse(content, headers={"Content-Security-Policy": PAGE_POLICY})
-
-    @app.post("/duplicates", include_in_schema=False, status_code=202)
-    def look_for_duplicates(
-        request: Request,
-        where: Annotated[DuplicatesOf, Query()],
-        sent: Annotated[HTTPAuthorizationCredentials | None, Security(BEARER)],
-    ) -> schemas.Started:
-        require_same_site(request)
-        # It takes all cores for minutes; a service that nobody may write is for who can reach it.
-        if service.settings.token is not None:
-            require_token(sent, service.settings)
-        started = service.duplicates.start(*of_pictures(where), where.level)
-        service.metrics.duplicates.inc(started)
-        return schemas.Started(started=started)
+    """Add what says what is served, and how the service is."""
 
     @app.get("/v1/indexes", responses=PROBLEMS)
     def list_indexes() -> list[schemas.IndexInfo]:

@@ -43,6 +43,12 @@ class Question(Where):
     k: Whole = Field(20, ge=1, description="How many to find.", examples=[10])
     radius: Whole | None = Field(None, ge=0, le=MAXIMUM_CODE_LENGTH, description="Most bits away.", examples=[8])
     label: Labels | None = Field(None, description="Only of these labels.", examples=[["3"]])
+    folder: Name | None = Field(
+        None, description="Only pictures in this folder, from the one that all are in.", examples=["2020/trip"]
+    )
+    rescore: bool = Field(
+        False, description="Whether features that the index keeps bring the nearest pictures into order."
+    )
     distinct: bool = Field(False, description="Whether to hide copies of pictures that come before.")
 
 
@@ -128,11 +134,45 @@ class Item(BaseModel):
     metadata: dict[str, str | int | float] | None = Field(None, description="Of a vector, by column.")
 
 
+class PictureFile(BaseModel):
+    """The file of a picture."""
+
+    name: str
+    path: str | None = Field(description="Where it lies, if the service is for its own machine alone.")
+    width: int
+    height: int
+    bytes: int
+    changed: str = Field(description="Local time of its last change.", examples=["2020-05-04 12:00:00"])
+    taken: str = Field(description="When it was taken, as EXIF says; may be empty.", examples=["2020-05-04 12:00:00"])
+    camera: str = Field(description="Maker and model, as EXIF says; may be empty.")
+
+
+class ItemWithFile(Item):
+    """A picture or vector of an index, and the file of the picture."""
+
+    file: PictureFile | None = Field(description="None where no file can be read.")
+
+
+class Folder(BaseModel):
+    """A folder that has pictures itself."""
+
+    folder: str = Field(description="From the folder that all are in; empty for that one.", examples=["2020/trip"])
+    pictures: int
+
+
+class FolderList(BaseModel):
+    """The folders of an index, by name, at most 5,000."""
+
+    name: str = Field(description="Of the folder that all are in; empty where no picture is a file.")
+    prefix: str = Field(description="What ids begin with.")
+    folders: list[Folder]
+
+
 class Result(Item):
     """A picture or vector that was found."""
 
     distance: int = Field(description="Bits that differ from the query.")
-    cosine: float | None = Field(None, description="Of vectors, by which they are in order.")
+    cosine: float | None = Field(None, description="Of vectors and with `rescore`, by which they are in order.")
 
 
 class Query(BaseModel):
@@ -164,6 +204,7 @@ class IndexInfo(BaseModel):
     image_shape: tuple[int, int, int] | None = Field(description="Of pictures as they are encoded.")
     width: int = Field(description="Numbers of a vector, 0 if it has pictures.")
     labels: list[str]
+    rescores: bool = Field(description="Whether a search of pictures may ask for `rescore`.")
     writable: bool
     urls: bool = Field(description="Whether a search may name its picture by a URL.")
     approximate: bool

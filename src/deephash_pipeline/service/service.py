@@ -22,10 +22,12 @@ from deephash_pipeline.common.extras import required
 from deephash_pipeline.common.forks import tell_after_fork
 from deephash_pipeline.hamming import ItemId
 from deephash_pipeline.hamming.coded import CodedItems
+from deephash_pipeline.hamming.filters import Where as Condition
 from deephash_pipeline.hashers import BaseHasher
 from deephash_pipeline.hashers.base import EncodedPixels
 from deephash_pipeline.images.decoding.apart import Decoders
 from deephash_pipeline.photographs import ImageIndex
+from deephash_pipeline.service.folders import Folders
 from deephash_pipeline.service.observing import Metrics
 from deephash_pipeline.service.pictures import Thumbnails, read_picture
 from deephash_pipeline.service.pools import Pool, refuse_one_more
@@ -144,6 +146,7 @@ class Service:
         self.changing = threading.Lock()
         self._places: Counter[str] = Counter()
         self.thumbnails = Thumbnails()
+        self.folders = Folders()
         self.decoders = Decoders()
         # A kind of work keeps no other waiting, and two pictures that take long no third.
         most = self.settings.most_pending
@@ -165,6 +168,14 @@ class Service:
         if item_id not in images.index:
             raise HTTPException(404, f"no item `{text[:200]}` in {name}")
         return name, images, item_id
+
+    def in_folder(self, name: str, images: CodedItems, folder: str | None) -> Condition | None:
+        """The condition that a picture of the index lies in a folder; None where none is named."""
+        if folder is None:
+            return None
+        if images.width:
+            raise HTTPException(422, f"folder: it is for pictures, {name} has vectors")
+        return self.folders.of(images).condition(folder)
 
     def check_count(self, question: Question | CodesQuestion) -> None:
         """Refuse a k beyond the limit."""
@@ -269,6 +280,7 @@ class Service:
             self.encoders.pop(images).close()
         if images in self._again:
             self._again.remove(images)
+        self.folders.forget(images)
         images.close()
 
     def close(self) -> None:

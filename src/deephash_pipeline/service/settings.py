@@ -25,6 +25,7 @@ class ServiceSettings(BaseModel):
         seconds: a request may take, to arrive and to be answered.
         hosts: names under which the service may be addressed; ``*`` for any. Others are refused, so that a page on the
             web cannot ask a service on its reader's machine by giving that a name of its own.
+        tells_paths: True if answers on one picture say where its file lies, which is for people at the same machine.
 
     Example:
         >>> ServiceSettings(most_pixels=1_000_000).most_results
@@ -42,6 +43,7 @@ class ServiceSettings(BaseModel):
     allow_urls: bool = False
     seconds: float = Field(default=30.0, gt=0)
     hosts: Sequence[str] = ("127.0.0.1", "localhost")
+    tells_paths: bool = False
 
 
 def read_token(path: Path) -> str:

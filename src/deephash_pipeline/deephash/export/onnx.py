@@ -1,4 +1,4 @@
-"""A hasher as one ONNX file: uint8 images in, packed codes out, for any number of images."""
+"""A hasher as one ONNX file: uint8 images in, packed codes and features out, for any number of images."""
 
 import json
 from functools import singledispatch
@@ -17,7 +17,7 @@ from deephash_pipeline.common.writing import cannot_write
 from deephash_pipeline.deephash import ImageHasher
 from deephash_pipeline.deephash.features import FeatureGraph, trace
 from deephash_pipeline.hashers.files import is_onnx_hasher
-from deephash_pipeline.hashers.onnx_hasher import CODES, FORMAT, METADATA, NO_DIGEST, digest_of_model
+from deephash_pipeline.hashers.onnx_hasher import CODES, FEATURES, FORMAT, METADATA, NO_DIGEST, digest_of_model
 from deephash_pipeline.hashing import Encoder
 from deephash_pipeline.hashing.agh import AGH
 from deephash_pipeline.hashing.anchors import squared_distances
@@ -108,7 +108,7 @@ def export_onnx(hasher: ImageHasher, path: str | Path) -> None:
     }
     try:
         with replacing(path) as beside:
-            trace(HasherGraph(hasher), hasher.description.image_shape, beside, CODES)
+            trace(HasherGraph(hasher), hasher.description.image_shape, beside, CODES, FEATURES)
             model = onnx.load(beside)
             onnx.helper.set_model_props(model, {METADATA: json.dumps(content, sort_keys=True)})
             onnx.checker.check_model(model)
@@ -119,15 +119,16 @@ def export_onnx(hasher: ImageHasher, path: str | Path) -> None:
 
 
 class HasherGraph(nn.Module):
-    """From uint8 images of shape (n, *image_shape) to packed codes, as one module.
+    """From uint8 images of shape (n, *image_shape) to packed codes and features, as one module.
 
     Args:
         hasher: hasher whose parts it copies.
 
     Example:
         >>> graph = HasherGraph(ImageHasher.pretrained("digits-48"))
-        >>> graph(torch.zeros(2, 1, 28, 28, dtype=torch.uint8)).shape
-        torch.Size([2, 6])
+        >>> codes, features = graph(torch.zeros(2, 1, 28, 28, dtype=torch.uint8))
+        >>> codes.shape, features.shape
+        (torch.Size([2, 6]), torch.Size([2, 500]))
     """
 
     def __init__(self, hasher: ImageHasher) -> None:
@@ -135,10 +136,12 @@ class HasherGraph(nn.Module):
         self.features = FeatureGraph(hasher.trunk, hasher.description.statistics)
         self.encoder = hasher.encoder
 
-    def forward(self, images: Tensor) -> Tensor:
-        """Packed codes, uint8 of shape (n, ceil(code_length / 8))."""
-        bits = (outputs(self.encoder, self.features(images).double()) >= 0).float()
+    def forward(self, images: Tensor) -> tuple[Tensor, Tensor]:
+        """Packed codes, uint8 of shape (n, ceil(code_length / 8)), and features, float32 of shape (n, z_dimension)."""
+        z = self.features(images)
+        bits = (outputs(self.encoder, z.double()) >= 0).float()
         bits = functional.pad(bits, (0, -self.encoder.code_length % BITS_PER_BYTE))
         places = torch.tensor([float(1 << place) for place in reversed(range(BITS_PER_BYTE))])
         # A product of matrices would refuse no image at all in ONNX Runtime.
-        return (bits.reshape(-1, bits.shape[1] // BITS_PER_BYTE, BITS_PER_BYTE) * places).sum(2).to(torch.uint8)
+        packed = (bits.reshape(-1, bits.shape[1] // BITS_PER_BYTE, BITS_PER_BYTE) * places).sum(2).to(torch.uint8)
+        return packed, z

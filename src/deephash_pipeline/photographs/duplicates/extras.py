@@ -11,6 +11,7 @@ WORDS = (b"dc:subject", b"dc:description", b"dc:title", b"xmp:Rating", b"xmp:Lab
 MOVING = (b"MotionPhoto", b"MicroVideo", b"hdrgm:Version", b"GDepth:")
 TEXTS = (ExifTags.Base.ImageDescription, 0x4746, 0x9C9B, 0x9C9C, 0x9C9E, 0x9C9F)
 """EXIF's description, rating, and title, comment, keywords and subject of Windows."""
+CAMERA = (ExifTags.Base.Make, ExifTags.Base.Model)
 LIBRARIES = (".photoslibrary", ".photolibrary", ".aplibrary", ".migratedphotolibrary", ".lrlibrary", ".cosessiondb")
 """Of folders that a program keeps with a database of its own: it would miss a file."""
 DATE, PLACE = "date", "place"
@@ -23,6 +24,7 @@ class Extras(NamedTuple):
     Attributes:
         names: what there is, by names.
         taken: when it was taken, as EXIF says to the part of a second; empty if it does not.
+        camera: maker and model of the camera, as EXIF says; empty if it does not.
 
     Example:
         >>> Extras(frozenset({"date"}), "2019:05:04 12:00:00.17").taken[:10]
@@ -31,12 +33,13 @@ class Extras(NamedTuple):
 
     names: frozenset[str] = frozenset()
     taken: str = ""
+    camera: str = ""
 
 
 def extras_of(image: Image.Image, path: Path) -> Extras:
     """Read what an open picture, whose pixels are not yet read, and its folder say beside the pixels."""
     names = set()
-    taken, has_place, has_words = _of_exif(image)
+    taken, camera, has_place, has_words = _of_exif(image)
     packet = image.info.get("xmp") or image.info.get("XML:com.adobe.xmp") or b""
     xmp = packet.encode() if isinstance(packet, str) else bytes(packet)
     if taken:
@@ -52,7 +55,7 @@ def extras_of(image: Image.Image, path: Path) -> Extras:
         names.add("depth of 16 bits")
     if _has_sidecar(path):
         names.add(SIDECAR)
-    return Extras(frozenset(names), taken)
+    return Extras(frozenset(names), taken, camera)
 
 
 def is_managed(path: Path) -> bool:
@@ -65,7 +68,7 @@ def is_managed(path: Path) -> bool:
     return any(folder.suffix.lower() in LIBRARIES for folder in path.parents)
 
 
-def _of_exif(image: Image.Image) -> tuple[str, bool, bool]:
+def _of_exif(image: Image.Image) -> tuple[str, str, bool, bool]:
     try:
         exif = image.getexif()
         shot = exif.get_ifd(ExifTags.IFD.Exif)
@@ -73,9 +76,12 @@ def _of_exif(image: Image.Image) -> tuple[str, bool, bool]:
         part = shot.get(ExifTags.Base.SubsecTimeOriginal) or ""
         taken = ".".join(str(text).strip("\0 ") for text in (date, part) if text)
         place = ExifTags.GPS.GPSLatitude in exif.get_ifd(ExifTags.IFD.GPSInfo)
-        return taken, place, any(exif.get(tag) for tag in TEXTS)
+        maker, model = (" ".join(str(exif.get(tag) or "").strip("\0 ").split()) for tag in CAMERA)
+        # Most models begin with their makers.
+        camera = model if model.lower().startswith(maker.lower()) else f"{maker} {model}".strip()
+        return taken, camera, place, any(exif.get(tag) for tag in TEXTS)
     except Exception:  # without EXIF that can be read it says nothing
-        return "", False, False
+        return "", "", False, False
 
 
 def _has_sidecar(path: Path) -> bool:
