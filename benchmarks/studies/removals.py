@@ -46,7 +46,13 @@ from deephash_pipeline.photographs.duplicates.registration import (
 LEAST_SIDE = 144
 VISIBLE = 12.0
 """Greys, in the mean of what has moved, from which one can see it."""
-ONE_PICTURE: frozenset[frozenset[str]] = frozenset()
+ONE_PICTURE = frozenset(
+    frozenset(pair)
+    for pair in (
+        ("water_lilly/image_0012", "water_lilly/image_0037"),
+        ("gerenuk/image_0004", "gerenuk/image_0025"),
+    )
+)
 """Pairs that a data set has of one picture, by eye."""
 Pixels = NDArray[np.float64]
 Frames = Callable[[Pixels, np.random.Generator], tuple[Pixels, Pixels] | None]

@@ -17,9 +17,11 @@ def pixels_of(picture):
 
 
 def scene(blobs):
-    """Smooth colours of some blobs."""
-    grid = np.random.default_rng(3).integers(0, 256, (blobs, blobs, 3), dtype=np.uint8)
-    return Image.fromarray(grid).resize((SIDE, SIDE), Image.Resampling.BICUBIC)
+    """Smooth colours of some blobs, with details of single pixels."""
+    rng = np.random.default_rng(3)
+    grid = rng.integers(0, 256, (blobs, blobs, 3), dtype=np.uint8)
+    smooth = Image.fromarray(grid).resize((SIDE, SIDE), Image.Resampling.BICUBIC)
+    return Image.fromarray(np.clip(np.asarray(smooth) + rng.normal(0, 12, (SIDE, SIDE, 1)), 0, 255).astype(np.uint8))
 
 
 def petals():
@@ -42,6 +44,12 @@ def test_a_crop_that_begins_beside_a_narrow_black_edge_is_explained_and_one_besi
     copy = kept.crop((width + 1, 0, SIDE, SIDE))
     placement = np.array([[copy.width / SIDE, 0, (width + 1) / SIDE], [0, 1, 0]])
     assert left_over(pixels_of(kept), pixels_of(copy), placement) == left
+
+
+@pytest.mark.parametrize(("side", "left"), [(SIDE, None), (32, "without details by which to tell")])
+def test_nothing_is_a_copy_of_an_enlarged_picture(side, left):
+    kept = pixels_of(petals().resize((side, side)).resize((SIDE, SIDE), Image.Resampling.BICUBIC))
+    assert left_over(kept, 0.9 * kept, np.eye(2, 3)) == left
 
 
 def test_strong_colours_that_are_brighter_and_compressed_are_explained():

@@ -31,6 +31,8 @@ SHARPER = 1.35
 """Times that a copy may have the details of the other: one that has more is no copy of it."""
 FINEST = 0.9
 """Pixels of the one to keep that are at least one of the copy, by their sides."""
+LEAST_DETAIL = 0.7
+"""Times that details of one pixel are as strong as those of two, where these are strongest: .5 if enlarged."""
 LEAST_SIDE, LEAST_SEEN = 48, 0.5
 """Of a copy: pixels of the shorter side, and the share of it that the one to keep has."""
 FINE, COLOURS, BLOCK = 1.0, 2.5, 2.5
@@ -39,9 +41,10 @@ LEVEL, OF_SLOPE = 5.0, 0.2
 """In greys, what may be left over of a block; more by a share of its slopes."""
 LIGHT_LIMITS, COLOUR_LIMITS = (0.4, 4.0, 1.1), (0.8, 4.0, 3.0)
 """What may be left over in the worst block: a base, times of that in the middle one, and at most."""
-SHIFT, AROUND, STEADY = 0.3, 8.0, 16.0
-"""Pixels by which a part may have moved, the size of a part, and the power of slopes that is hardly any."""
-FLAT_FRAME = 3.0, 20.0
+SHIFT, AROUND, STEADY = (0.12, 0.5), 8.0, 16.0
+"""Pixels by which a part may have moved, more by a share of what is left over of the middle block, which compression
+makes; the size of a part, and the power of slopes that is hardly any."""
+FLAT_FRAME = 3.0, 16.0
 """Greys that half of a frame of one colour may be away from it, and its worst block: at its edge compression acts."""
 EDGE = 6
 """Pixels beyond a copy's own that are looked at; what is narrower is no frame, but the edge of a scan."""
@@ -85,6 +88,8 @@ def left_over(kept: NDArray[np.float32], copy: NDArray[np.float32], placement: N
         return "shows more than the one to keep"
     if _ends_at_an_edge(kept, placement, size):
         return "the one to keep has a frame or something around it"
+    if not _has_details(laid_on(_grey(kept), placement, size), inside(placement, size, of_kept, EDGE)):
+        return "without details by which to tell"
     left = [_unexplained(fitted, copy) for fitted in _fitted(kept, copy, placement)]
     return None if None in left else next(iter(left), "other light")
 
@@ -116,6 +121,14 @@ def _ends_at_an_edge(kept: NDArray[np.float32], placement: NDArray[np.float64], 
         if np.abs(rows[0] - rows[1]).mean() > least + times * np.abs(rows[1] - rows[2]).mean():
             return True
     return False
+
+
+def _has_details(grey: NDArray[np.float32], known: NDArray[np.bool_]) -> bool:
+    """Whether a picture (height, width) is as sharp as its pixels: of a blurred one, another view looks the same."""
+    once, twice = gaussian_filter(grey, 1.0), gaussian_filter(grey, 2.0)
+    fine, coarse = (gaussian_filter(np.square(band), BLOCK)[known] for band in (grey - once, once - twice))
+    strong = coarse >= np.quantile(coarse, 0.75) if known.any() else known[known]
+    return bool(fine[strong].sum() >= LEAST_DETAIL**2 * coarse[strong].sum())
 
 
 def _fitted(kept: NDArray[np.float32], copy: NDArray[np.float32], placement: NDArray[np.float64]) -> list[Fitted]:
@@ -182,10 +195,11 @@ def _unexplained(fitted: Fitted, copy: NDArray[np.float32]) -> str | None:
     rest = gaussian_filter((light - expected) * known, FINE)
     slopes = [_slopes(gaussian_filter(grey, FINE)) for grey in (light, expected)]
     steepest = np.maximum(*(np.square(slope).sum(axis=0) for slope in slopes))
-    if _too_much(np.square(rest), steepest, known, LIGHT_LIMITS):
+    worst, middle = _blocks(np.square(rest), steepest, known)
+    if _too_much(worst, middle, LIGHT_LIMITS):
         return "other details"
     slope = np.asarray((slopes[0] + slopes[1]) / 2 * known, dtype=np.float32)
-    if _moved(rest, slope)[known].max(initial=0) > SHIFT:
+    if _moved(rest, slope)[known].max(initial=0) > SHIFT[0] + SHIFT[1] * middle:
         return "parts have moved"
     chroma = [
         gaussian_filter(pixels - grey, (0, COLOURS, COLOURS))
@@ -193,20 +207,21 @@ def _unexplained(fitted: Fitted, copy: NDArray[np.float32]) -> str | None:
     ]
     other = gaussian_filter((copy - light - fitted.pixels + expected) * known, (0, COLOURS, COLOURS))
     steepest = np.maximum(*(np.square(np.gradient(colour, axis=(1, 2))).sum(axis=(0, 1)) for colour in chroma))
-    return "other colours" if _too_much(np.square(other).sum(axis=0), steepest, known, COLOUR_LIMITS) else None
+    blocks = _blocks(np.square(other).sum(axis=0), steepest, known)
+    return "other colours" if _too_much(*blocks, COLOUR_LIMITS) else None
 
 
-def _too_much(
-    power: NDArray[np.float32],
-    slopes: NDArray[np.float32],
-    known: NDArray[np.bool_],
-    limits: tuple[float, float, float],
-) -> bool:
-    """Whether more is left over of any block than compression, which acts on all of them, leaves."""
+def _blocks(power: NDArray[np.float32], slopes: NDArray[np.float32], known: NDArray[np.bool_]) -> tuple[float, float]:
+    """What is left over of the worst block and of the middle one, beside their slopes."""
     root = [np.sqrt(np.maximum(gaussian_filter(some, BLOCK), 0)) for some in (power, slopes)]
     blocks = (root[0] / (LEVEL + OF_SLOPE * root[1]))[known]
+    return float(blocks.max(initial=0)), float(np.median(blocks)) if len(blocks) else 0.0
+
+
+def _too_much(worst: float, middle: float, limits: tuple[float, float, float]) -> bool:
+    """Whether more is left over of the worst block than compression, which acts on all of them, leaves."""
     base, times, most = limits
-    return bool(blocks.max(initial=0) > min(most, base + times * float(np.median(blocks))))
+    return worst > min(most, base + times * middle)
 
 
 def _moved(rest: NDArray[np.float32], slope: NDArray[np.float32]) -> NDArray[np.float32]:
