@@ -10,6 +10,8 @@ from omegaconf import OmegaConf
 from benchmarks.documents import replaced_between_markers
 from benchmarks.studies import fair_comparison, verdicts
 from benchmarks.studies.verdicts import (
+    Noise,
+    by_moderated_variances,
     by_own_variances,
     by_pooled_variance,
     by_queries,
@@ -35,7 +37,9 @@ def test_of_equal_methods_with_published_deviations_any_is_called_worse_as_often
     found = family_wise_error(by_stepping_down, deviations, 3, DRAWS)
     assert found == pytest.approx(verdicts.LEVEL, abs=0.02)
     assert found == pytest.approx(float(shown["Tukey, own variances"]), abs=0.01)
-    assert family_wise_error(by_stepping_down, deviations, 3, DRAWS, shared=0.5) <= verdicts.LEVEL
+    assert family_wise_error(by_stepping_down, deviations, 3, DRAWS, Noise(shared=0.5)) <= verdicts.LEVEL
+    for noise in (Noise(freedom=4), Noise(failing=0.02)):
+        assert family_wise_error(by_stepping_down, deviations, 3, DRAWS, noise) <= verdicts.LEVEL + 0.02
     assert error_among_unequal(by_stepping_down, deviations, 3, DRAWS) <= verdicts.LEVEL + 0.02
 
 
@@ -71,6 +75,16 @@ def test_the_former_test_and_one_variance_for_all_err_more_often_where_seeds_dev
     assert family_wise_error(by_queries(query_error), deviations, 3, DRAWS) > 0.9
     assert family_wise_error(by_pooled_variance, np.ones(14), 3, DRAWS) == pytest.approx(verdicts.LEVEL, abs=0.01)
     assert family_wise_error(by_pooled_variance, deviations, 3, DRAWS) > 3 * verdicts.LEVEL
+
+
+def test_moderated_variances_find_more_and_err_where_one_method_deviates_more_than_the_others():
+    means, deviations = verdicts.published(*verdicts.FOUND["digits, held out"])
+    steps, moderated = (
+        found_worse(calls, means, deviations, 3, DRAWS) for calls in (by_stepping_down, by_moderated_variances)
+    )
+    assert moderated > steps + 1
+    assert family_wise_error(by_stepping_down, verdicts.ONE_DEVIATES, 3, DRAWS) <= verdicts.LEVEL + 0.02
+    assert family_wise_error(by_moderated_variances, verdicts.ONE_DEVIATES, 3, DRAWS) > verdicts.LEVEL + 0.03
 
 
 @pytest.mark.parametrize(("seeds", "two", "six"), [(3, 0.12, 0.73), (5, 0.43, 1.0)])
