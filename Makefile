@@ -86,7 +86,7 @@ search: $(VENV)/installed
 	$(BIN)/deephash-pipeline serve $(SEARCHED)
 
 # Times evaluation, loss and training against their rivals, one after the other on a quiet machine, and rewrites the
-# tables of docs/performance.md.
+# tables of docs/results/performance.md.
 bench: $(VENV)/bench
 	$(BIN)/python -m benchmarks.evaluation $(if $(QUICK),--quick)
 	$(if $(QUICK),,$(BIN)/python -m benchmarks.large_database)

@@ -15,7 +15,7 @@ from deephash_pipeline.common.stores import replacing
 
 PROJECT = Path(__file__).resolve().parent.parent
 RESULTS = PROJECT / "benchmarks" / "results"
-PERFORMANCE_DOCUMENT = PROJECT / "docs" / "performance.md"
+PERFORMANCE_DOCUMENT = PROJECT / "docs" / "results" / "performance.md"
 LINE_WIDTH, INTERRUPTED = 150, 130
 
 Results = dict[str, Any]

@@ -2,6 +2,7 @@
 
 - A link from a page to a file of the repository outside docs/, ``../src/...``, leads to a page with that file, so that
   the same link works here and on a forge.
+- The first page is README.
 - Formulas between dollars become MathML, which browsers draw themselves.
 - Examples in docstrings are shown as code.
 """
@@ -29,6 +30,7 @@ LANGUAGES = {".py": "python", ".yml": "yaml", ".md": "", ".cff": "yaml"}
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add a page for every file of the repository that a page links to, directly or by way of another such file."""
+    files.append(File.generated(config, "index.md", content=LINK.sub(from_pages, shown("README.md"))))
     waiting = [file for file in files if file.is_documentation_page()]
     while waiting:
         page = waiting.pop()
@@ -60,6 +62,11 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
         text = DISPLAYED.sub(lambda formula: f"<div>{mathml(formula[1], 'block')}</div>", text)
         pieces[place] = INLINE.sub(lambda formula: mathml(formula[1], "inline"), text)
     return "".join(pieces)
+
+
+def from_pages(link: re.Match[str]) -> str:
+    """The same link from the folder of pages."""
+    return posixpath.relpath(link[1], "docs")
 
 
 def linked_from(page: File) -> Iterator[str]:
