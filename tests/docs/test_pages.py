@@ -1,6 +1,7 @@
 """What documents say is there: links, commands, examples, and the site that is made of them."""
 
 import doctest
+import importlib
 import re
 import shlex
 import subprocess
@@ -117,6 +118,14 @@ def test_the_site_is_built_without_a_warning_and_asks_nothing_of_other_servers(t
     assert [page for page in pages if loaded.search(page.read_text(encoding="utf-8"))] == []
     for sheet in tmp_path.rglob("*.css"):
         assert not re.search(r"(?:@import|url\()\s*[\"'(]*(?:https?:)?//", sheet.read_text(encoding="utf-8")), sheet
+
+
+@pytest.mark.parametrize("package", sorted(set(re.findall(r"^\| \[(\w+)\]", TEXT["docs/api/index.md"], re.MULTILINE))))
+def test_packages_that_are_public_name_what_they_offer(package):
+    module = importlib.import_module(f"deephash_pipeline.{package}")
+    names = getattr(module, "__all__", [])
+    assert names or package == "images"
+    assert [name for name in names if not hasattr(module, name)] == []
 
 
 def test_changelog_citation_and_package_name_one_version():
