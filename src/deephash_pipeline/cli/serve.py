@@ -147,7 +147,7 @@ def _watched(index: ImageIndex, paths: Sequence[str]) -> Iterator[None]:
         logged.add(record.getMessage())
         return len(logged) > before
 
-    # What is passed over is passed over at every look.
+    # A skipped file is skipped at every scan.
     formats.logger.addFilter(is_new)
     watching = Watch(index, paths)
 
