@@ -179,7 +179,7 @@ def with_stored_metrics(table: pd.DataFrame, stored: pd.DataFrame) -> pd.DataFra
 
 
 def classifier_baselines_table(results: Results, stored: pd.DataFrame | None = None) -> pd.DataFrame:
-    """Give each benchmark's 1-of-C code, whose metrics name the database that was searched: from its run, else as stored.
+    """Give each benchmark's 1-of-C code, whose metrics name the searched database: from its run, else as stored.
 
     What was measured by another protocol than the paper's is left out.
 
