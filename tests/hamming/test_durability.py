@@ -212,12 +212,12 @@ def test_an_item_that_another_process_forgets_within_a_search_is_not_taken_for_o
     with HammingIndex.open(folder) as index:
         index.add([7000, 7001], code_of(7000).repeat(2, axis=0), {"label": ["cat", None]})
     reader = HammingIndex.open(folder, read_only=True)
-    positions = reader._conditions.positions
+    holds = reader._columns.holds
 
-    def positions_after_a_change(where):
+    def holds_after_a_change(*condition):
         monkeypatch.undo()
         assert exit_code_of(forget, str(folder), 7000) == 0
-        return positions(where)
+        return holds(*condition)
 
     for ask in (
         lambda: reader.search(code_of(7000), 1, {"label": None})[0],
@@ -226,7 +226,7 @@ def test_an_item_that_another_process_forgets_within_a_search_is_not_taken_for_o
     ):
         with HammingIndex.open(folder) as index:
             index.add([7000], code_of(7000), {"label": ["cat"]}, replace=True)
-        monkeypatch.setattr(reader._conditions, "positions", positions_after_a_change)
+        monkeypatch.setattr(reader._columns, "holds", holds_after_a_change)
         assert 7000 not in [item for item, _ in ask()]
     reader.close()
 

@@ -101,6 +101,7 @@ def build_index(  # noqa: PLR0913 - what `VectorIndex.build` is given
         coder, about = filling.into(index)
         save_hash_function(beside, coder, about)
         index.mark(content_digest(beside / HASH_FUNCTION))
+        index.keep_columns()
 
 
 def built_in_memory(

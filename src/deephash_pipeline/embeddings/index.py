@@ -23,7 +23,7 @@ from deephash_pipeline.embeddings.stored import CODE_LENGTH, Description, Rescor
 from deephash_pipeline.embeddings.unit import unit_rows
 from deephash_pipeline.hamming.answers import GivenIds, ItemId
 from deephash_pipeline.hamming.coded import CodedItems
-from deephash_pipeline.hamming.filters import Where
+from deephash_pipeline.hamming.conditions import Where
 from deephash_pipeline.hamming.index import HammingIndex
 from deephash_pipeline.hamming.replacing import HASH_FUNCTION, holds_vectors, refuse_exchanged
 from deephash_pipeline.hamming.texts import label_names

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.hamming.answers import Answers, Ids, ItemId
-from deephash_pipeline.hamming.filters import Where
+from deephash_pipeline.hamming.conditions import Where
 from deephash_pipeline.hamming.index import HammingIndex
 from deephash_pipeline.hamming.searchable import Closing, Searchable
 from deephash_pipeline.hamming.texts import Texts, label_names, unknown

@@ -26,6 +26,7 @@ from deephash_pipeline.hamming.searchable import Closing
 from deephash_pipeline.hamming.searching import ExactSearch
 from deephash_pipeline.hamming.segments import Contents
 from deephash_pipeline.hamming.store import MADE_BY, Store
+from deephash_pipeline.hamming.written import written
 from deephash_pipeline.retrieval.codes import check_code_length
 
 LEFT_BY_CREATE = {SEGMENTS, LOCK, *(INDEX_FILE + UNFINISHED + end for end in ("", "-wal", "-shm", "-journal"))}
@@ -132,7 +133,8 @@ class HammingIndex(ExactSearch, Closing):
             ids: 64-bit integers, strings or UUIDs, which become strings, of one kind in an index; None numbers items
                 on, after all that there were and the largest id.
             codes: packed codes, uint8 (items, ceil(code_length / 8)), see `deephash_pipeline.retrieval.pack_bits`.
-            metadata: columns, one value for each item: str, int, float, bool, bytes or None.
+            metadata: columns, one value for each item: str, int, float, bool, bytes, a list of str, a date or time,
+                which becomes text, or None.
             features: real numbers (items, width) for an index with features; stored as its `feature_type`.
             replace: True if an item whose id is there already takes the old one's place, at the end of the order;
                 otherwise it is an error, and nothing is added.
@@ -173,17 +175,17 @@ class HammingIndex(ExactSearch, Closing):
         """
         with self._writing() as store:
             checked, kind = checked_ids(ids, store.kind)
-            columns = checked_metadata(metadata, len(checked), store.ledger.columns())
+            changed = checked_metadata(metadata, len(checked), store.ledger.columns())
             snapshot, rows = self._known_rows(checked.tolist())
             if not len(rows):
                 return
             before = self._metadata_at(snapshot, rows)
-            named = {name.lower(): name for name in (*columns, *chain.from_iterable(before))}
-            kept = {name: [values.get(name) for values in before] for name in named.values()}
-            changed = {named[name.lower()]: values for name, values in columns.items()}
+            named = {name.lower(): name for name in (*changed, *chain.from_iterable(before))}
+            columns = {name: [written(values.get(name)) for values in before] for name in named.values()}
+            columns |= {named[name.lower()]: values for name, values in changed.items()}
             contents = snapshot.contents_of(rows)
             positions = np.arange(store.next_position, store.next_position + len(rows))
-            store.add(replace(contents, positions=positions), kind, {**kept, **changed}, contents.positions)
+            store.add(replace(contents, positions=positions), kind, columns, contents.positions)
 
     def remove(self, ids: GivenIds, *, missing_ok: bool = False) -> int:
         """Remove items, for good and before the next search; return how many.

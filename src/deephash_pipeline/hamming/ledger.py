@@ -9,8 +9,9 @@ all settings and segments.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
-from itertools import chain, repeat
+from contextlib import closing, contextmanager, nullcontext
+from itertools import chain
+from operator import ne
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -19,9 +20,10 @@ from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.stores import flush
-from deephash_pipeline.hamming.database import Database, digest_of, named, text
+from deephash_pipeline.hamming.database import Database, digest_of, digests_of, named
 from deephash_pipeline.hamming.features import FeatureForm
 from deephash_pipeline.hamming.segments import Contents
+from deephash_pipeline.hamming.written import read
 
 # After the name of a file that is being made.
 UNFINISHED = ".new"
@@ -38,8 +40,7 @@ CREATE TABLE removed (change INTEGER PRIMARY KEY, position INTEGER NOT NULL UNIQ
 CREATE TABLE metadata (position INTEGER PRIMARY KEY, "digest of this row" INTEGER);
 """
 TAIL_DIGEST = "digest_of(position, 'id', id, 'code', code, 'features', features)"
-# SQLite's functions take 127 arguments.
-COLUMNS_AT_ONCE = 50
+ROWS_AT_ONCE = 16_384
 
 
 class SegmentEntry(NamedTuple):
@@ -58,7 +59,7 @@ class Ledger(Database):
         super().__init__(path, read_only)
         # What the rows that a transaction has written add to the sum of digests.
         self._row_digests = 0
-        self._metadata_are_whole = path is None
+        self._whole_from = 0 if path is None else 2**63
 
     @classmethod
     def create(cls, path: Path | None, settings: Mapping[str, Any]) -> Self:
@@ -81,7 +82,10 @@ class Ledger(Database):
             made._make_tables(settings)
         unfinished.rename(path)
         flush(path.parent)
-        return cls(path)
+        ledger = cls(path)
+        # What it has, this process has written.
+        ledger._whole_from = 0
+        return ledger
 
     def _make_tables(self, settings: Mapping[str, Any]) -> None:
         with self.transaction():
@@ -126,23 +130,24 @@ class Ledger(Database):
             if self.path is not None and (settings.get(DIGEST), settings.get(ROWS)) != found:
                 raise self.damaged("rows are not those that were written")
 
-    def _verify_metadata(self) -> None:
-        """Look at all metadata, once: those of some items are looked at when they are read."""
-        if self._metadata_are_whole:
+    def _verify_metadata(self, first: int = 0) -> None:
+        """Look at all metadata from a position on, once: those of some items are looked at when they are read."""
+        if self._whole_from <= first:
             return
-        ((described, there, others),) = self.rows(
-            f"SELECT (SELECT value FROM settings WHERE name = '{DESCRIBED}'), COUNT(*), "
-            f"TOTAL({named(ROW_DIGEST)} IS NOT ({self._digest_of_metadata()})) FROM metadata"
-        )
+        names = self.columns()
+        columns = ", ".join(map(named, [POSITION, ROW_DIGEST, *names]))
+        within = nullcontext() if self._connection.in_transaction else self.transaction(reading=True)
+        with within, self._understood():
+            described, others = self.settings().get(DESCRIBED), 0
+            ((there,),) = self.rows("SELECT COUNT(*) FROM metadata")
+            cursor = self.execute(f"SELECT {columns} FROM metadata WHERE {POSITION} >= ?", (first,))
+            for rows in iter(lambda: cursor.fetchmany(ROWS_AT_ONCE), []):
+                positions, digests, *values = zip(*rows, strict=True)
+                found = digests_of(positions, dict(zip(names, values, strict=True)))
+                others += sum(map(ne, digests, found))
         if others or described != there:
             raise self.damaged("metadata are not those that were written")
-        self._metadata_are_whole = True
-
-    def _digest_of_metadata(self) -> str:
-        pairs = [f"{text(name)}, {named(name)}" for name in self.columns()]
-        starts = range(0, len(pairs), COLUMNS_AT_ONCE)
-        some = [", ".join([POSITION, *pairs[start : start + COLUMNS_AT_ONCE]]) for start in starts]
-        return " + ".join(["0", *(f"digest_of({columns})" for columns in some)])
+        self._whole_from = first
 
     def settings(self) -> dict[str, Any]:
         """All settings by name."""
@@ -229,14 +234,12 @@ class Ledger(Database):
                 self.execute(f"ALTER TABLE metadata ADD COLUMN {quoted(name)}")
                 known[name.lower()] = name
         names = [known[name.lower()] for name in columns]
-        digests = [
-            None if self.path is None else digest_of(*row)
-            for row in zip(positions, *chain(*zip(map(repeat, names), columns.values(), strict=True)), strict=False)
-        ]
+        of_names = dict(zip(names, columns.values(), strict=True))
+        digests = [None] * len(positions) if self.path is None else digests_of(positions, of_names)
         places = ", ".join("?" * (2 + len(names)))
         self.execute(
             f"INSERT INTO metadata ({', '.join([POSITION, named(ROW_DIGEST), *map(quoted, names)])}) VALUES ({places})",
-            list(zip(positions, digests, *columns.values(), strict=True)),
+            zip(positions, digests, *columns.values(), strict=True),
             many=True,
         )
         self.set(DESCRIBED, self.settings().get(DESCRIBED, 0) + len(positions))
@@ -253,7 +256,7 @@ class Ledger(Database):
                 values = {name: value for name, value in zip(names, row, strict=True) if value is not None}
                 if digest is not None and digest != digest_of(position, *chain(*values.items())):
                     raise self.damaged("metadata are not those that were written")
-                found[position] = values
+                found[position] = {name: read(value) for name, value in values.items()}
         if any(position not in found for position in positions):
             # Those were added without any, or the rows are lost.
             self._verify_metadata()
@@ -264,29 +267,22 @@ class Ledger(Database):
         self._verify_metadata()
         name = quoted(column)
         rows = self.rows(f"SELECT DISTINCT {name} FROM metadata WHERE {name} IS NOT NULL ORDER BY 1 LIMIT ?", (most,))
-        return [row[0] for row in rows]
+        found = [read(row[0]) for row in rows]
+        tags = {tag for value in found if isinstance(value, list) for tag in value}
+        return [*(value for value in found if not isinstance(value, list)), *sorted(tags)][:most]
 
-    def has_type(self, column: str, types: Sequence[str]) -> bool:
-        """Whether a column has a value of some of SQLite's types."""
-        places = ", ".join("?" * len(types))
-        return bool(self.rows(f"SELECT 1 FROM metadata WHERE typeof({quoted(column)}) IN ({places}) LIMIT 1", types))
-
-    def positions_where(self, condition: str, values: Sequence[Any], after: int) -> NDArray[np.int64]:
-        """Positions after one whose metadata meet a condition, ascending.
-
-        Items that were added without metadata have no row; to them every column is empty.
-        """
-        self._verify_metadata()
-        stop = int(self.settings()["next_position"])
-        columns = ", ".join(["0", *(f"NULL AS {quoted(name)}" for name in self.columns())])
-        ((holds_without,),) = self.rows(f"SELECT ({condition}) IS TRUE FROM (SELECT {columns})", values)
-        found = self.rows(
-            f"SELECT {POSITION} FROM metadata WHERE {POSITION} > ? AND {POSITION} < ? "
-            f"AND (({condition}) IS TRUE) != ? ORDER BY {POSITION}",
-            (after, stop, *values, holds_without),
-        )
-        positions = np.fromiter((row[0] for row in found), dtype=np.int64)
-        return np.setdiff1d(np.arange(after + 1, stop), positions, assume_unique=True) if holds_without else positions
+    def column(self, name: str, first: int, stop: int) -> list[Any]:
+        """The values of a column at all positions from one up to another; None where there is none."""
+        self._verify_metadata(first)
+        values: list[Any] = [None] * (stop - first)
+        column = quoted(name)
+        for position, value in self.rows(
+            f"SELECT {POSITION}, {column} FROM metadata WHERE {POSITION} >= ? AND {POSITION} < ? "
+            f"AND {column} IS NOT NULL",
+            (first, stop),
+        ):
+            values[position - first] = read(value)
+        return values
 
 
 def quoted(name: str) -> str:

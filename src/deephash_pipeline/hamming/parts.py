@@ -111,9 +111,22 @@ def bitmap_of(rows: NDArray[np.integer[Any]], size: int) -> NDArray[np.uint64]:
         >>> bitmap_of(np.array([0, 3]), size=4)
         array([9], dtype=uint64)
     """
-    flags = np.zeros(max(1, -(-size // WORD_ROWS)) * WORD_ROWS, dtype=np.bool_)
+    flags = np.zeros(size, dtype=np.bool_)
     flags[rows] = True
-    return np.packbits(flags, bitorder="little").view(np.uint64)
+    return bitmap_of_flags(flags)
+
+
+def bitmap_of_flags(flags: NDArray[np.bool_]) -> NDArray[np.uint64]:
+    """The bitmap of the rows whose flags, bool (size,), are set.
+
+    Example:
+        >>> bitmap_of_flags(np.array([True, False, False, True]))
+        array([9], dtype=uint64)
+    """
+    packed = np.packbits(flags, bitorder="little")
+    bitmap = np.zeros(max(1, -(-len(flags) // WORD_ROWS)), dtype=np.uint64)
+    bitmap.view(np.uint8)[: len(packed)] = packed
+    return bitmap
 
 
 def full_bitmap(size: int) -> NDArray[np.uint64]:

@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.folders import INDEX_FILE
 from deephash_pipeline.hamming.answers import GivenIds, Ids, Item, ItemId
+from deephash_pipeline.hamming.columns import Columns
 from deephash_pipeline.hamming.database import identity_of
-from deephash_pipeline.hamming.filters import SQLITE_TYPES, Conditions
+from deephash_pipeline.hamming.filters import KINDS
 from deephash_pipeline.hamming.ids import INTEGER, MISSING, checked_ids
 from deephash_pipeline.hamming.snapshots import Snapshot
 from deephash_pipeline.hamming.store import MADE_BY, Store
@@ -37,7 +38,7 @@ class ReadableIndex:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._conditions = Conditions(store.ledger)
+        self._columns = Columns(store.ledger)
 
     @property
     def code_length(self) -> int:
@@ -178,10 +179,15 @@ class ReadableIndex:
         with self._store.lock:
             return self._store.ledger.values(column, check_count(most, "most"))
 
-    def kinds(self, column: str) -> list[str]:
-        """What a column of metadata has: `numbers`, `text`, `bytes`."""
+    def keep_columns(self) -> None:
+        """Write files of large columns of metadata, so that the first condition after opening takes no longer."""
         with self._store.lock:
-            return [kind for kind in SQLITE_TYPES if self._conditions.has_kind(column, kind)]
+            self._columns.keep(self._store.ledger.columns())
+
+    def kinds(self, column: str) -> list[str]:
+        """What a column of metadata has: `numbers`, `text`, `bytes`, `tags`."""
+        with self._store.lock:
+            return [kind for kind in KINDS if self._columns.has_kind(column, kind)]
 
     def metadata(self, ids: GivenIds) -> list[dict[str, Any]]:
         """Metadata of some items, by column and without empty values.

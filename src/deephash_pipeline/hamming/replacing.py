@@ -9,7 +9,7 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.common.folders import INDEX_FILE, SEGMENTS
+from deephash_pipeline.common.folders import COLUMNS, INDEX_FILE, SEGMENTS
 from deephash_pipeline.common.stores import flush
 from deephash_pipeline.common.writing import cannot_write
 from deephash_pipeline.hamming.ledger import UNFINISHED, Ledger
@@ -27,7 +27,7 @@ UNFINISHED_FILE = r"\.(hasher|hash_function)\..+-[0-9a-f]{32}\.(safetensors|onnx
 OWN_FILE = re.compile(
     rf"{re.escape(INDEX_FILE)}({re.escape(UNFINISHED)})?(-wal|-shm|-journal)?|{re.escape(LOCK)}|"
     rf"{SEGMENTS}/{SEGMENT_NAME.pattern}|{re.escape(ONNX_HASHER)}|{re.escape(HASHER)}(\.provenance\.json)?|"
-    rf"{re.escape(HASH_FUNCTION)}|{UNFINISHED_FILE}"
+    rf"{re.escape(HASH_FUNCTION)}|{UNFINISHED_FILE}|{COLUMNS}/[^/]+\.npz"
 )
 PICTURE_MARK = ("Software", "deephash_pipeline")
 """What the header of a picture says that an index has written."""
@@ -109,7 +109,7 @@ def own_files(folder: Path) -> Iterator[Path]:
             inside = path.relative_to(folder).as_posix()
             is_folder = name in folders and not path.is_symlink()
             own = OWN_FILE.fullmatch(inside) or (PICTURE.fullmatch(inside) and _is_own_picture(folder, inside))
-            if not (inside in (SEGMENTS, PICTURES) if is_folder else own):
+            if not (inside in (SEGMENTS, PICTURES, COLUMNS) if is_folder else own):
                 raise InputError(f"{folder} has {inside}, which is of no index: move it, or build into another folder")
             if not is_folder:
                 yield path
@@ -169,6 +169,6 @@ def delete_index(folder: Path) -> None:
     """
     for path in list(own_files(folder)):
         path.unlink(missing_ok=True)
-    for path in (folder / SEGMENTS, folder / PICTURES, folder):
+    for path in (folder / SEGMENTS, folder / PICTURES, folder / COLUMNS, folder):
         with suppress(OSError):
             path.rmdir()

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deephash_pipeline.hamming.answers import Answers, GivenIds, Item, ItemId
-from deephash_pipeline.hamming.filters import Where
+from deephash_pipeline.hamming.conditions import Where
 
 
 class Closing:

@@ -1,6 +1,7 @@
 """Answers of an index: exact searches by codes, by ids and within a radius, pairs and groups."""
 
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,7 +9,8 @@ from numpy.typing import NDArray
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.own_settings import own_settings
 from deephash_pipeline.hamming.answers import Answers, ItemId, RangeAnswers
-from deephash_pipeline.hamming.filters import Where, condition_of
+from deephash_pipeline.hamming.conditions import Where, parsed
+from deephash_pipeline.hamming.ids import MISSING, checked_ids
 from deephash_pipeline.hamming.pairs import NearPairs, codes_at, connected, near_items, near_rows
 from deephash_pipeline.hamming.parts import SearchedPart
 from deephash_pipeline.hamming.ranking import nearest_rows, rows_within
@@ -46,8 +48,10 @@ class ExactSearch(ReadableIndex):
         Args:
             codes: packed codes of the queries, uint8 (queries, ceil(code_length / 8)).
             k: number of items, at least 1; fewer are found if fewer items match.
-            where: conditions on metadata, all of which must hold: ``{"label": 3}`` equals, ``{"label": [3, 5]}`` is one
-                of, ``{"year": {">=": 2020}}`` compares, None stands for no value.
+            where: conditions on metadata, all of which must hold: ``{"label": 3}`` equals, or is a list that has it;
+                ``{"label": [3, 5]}`` is one of, ``{"year": {">=": 2020}}`` compares, None stands for no value; the
+                operators are <, <=, >, >=, !=, in, not in and prefix. ``{"$or": [{...}, {...}]}``, ``"$and"`` and
+                ``{"$not": {...}}`` join conditions, ``{"$id": [7, 8]}`` has ids.
             rerank: order that a longer list is brought into before it is cut to k, by features or outputs.
 
         Raises:
@@ -163,10 +167,16 @@ class ExactSearch(ReadableIndex):
                 snapshot = self._store.current()
                 if not snapshot.columns:
                     snapshot.columns.extend(self._store.ledger.columns())
-                condition = condition_of(where, snapshot.columns, self._conditions.has_kind)
+                condition = parsed(where, snapshot.columns)
                 if condition in snapshot.searched:
                     return snapshot, snapshot.searched[condition]
-                positions = self._conditions.positions(condition)
+                holds = self._columns.holds(condition, partial(self._positions_of_some, snapshot))
                 # Merging forgets the metadata of removed items: those of this snapshot would seem to have none.
                 if not self._store.merged_since(snapshot):
-                    return snapshot, snapshot.parts_at(condition, positions)
+                    return snapshot, snapshot.parts_where(condition, holds)
+
+    def _positions_of_some(self, snapshot: Snapshot, ids: tuple[ItemId, ...]) -> NDArray[np.int64]:
+        """Positions of items of some ids, of those that there are."""
+        checked, _ = checked_ids(ids, self._store.kind, different=False)
+        rows = snapshot.find(checked)
+        return snapshot.positions_of(rows[rows != MISSING])

@@ -65,6 +65,12 @@ class Segment:
         offsets = rows if self.offsets is None else self.offsets[rows]
         return self.first_position + offsets.astype(np.int64)
 
+    def at_positions(self, flags: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Flags of its rows, of those of all positions."""
+        if self.offsets is None:
+            return flags[self.first_position : self.first_position + self.size]
+        return np.take(flags[self.first_position :], self.offsets)
+
     def rows_of(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
         """Rows at some positions, MISSING where there is none."""
         wanted = np.asarray(positions, dtype=np.int64) - self.first_position

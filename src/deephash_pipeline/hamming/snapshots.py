@@ -9,11 +9,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deephash_pipeline.hamming.answers import Ids
-from deephash_pipeline.hamming.filters import CONDITIONS_KEPT, Condition
+from deephash_pipeline.hamming.conditions import Tree
 from deephash_pipeline.hamming.ids import INTEGER, MISSING, TextIds
-from deephash_pipeline.hamming.parts import EVERY_ROW, SearchedPart, bitmap_of, rows_in, without_rows
+from deephash_pipeline.hamming.parts import (
+    EVERY_ROW,
+    SearchedPart,
+    bitmap_of,
+    bitmap_of_flags,
+    rows_in,
+    without_rows,
+)
 from deephash_pipeline.hamming.segments import Contents, Segment
 from deephash_pipeline.hamming.tail import SeenTail, Tail
+
+CONDITIONS_KEPT = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +64,11 @@ class Source:
         """The rows that are not."""
         return np.setdiff1d(np.arange(self.items.size), self.rows(), assume_unique=True)
 
+    def present_where(self, holds: NDArray[np.bool_]) -> NDArray[np.uint64]:
+        """Bitmap of the rows that are there and for whose positions a condition holds, bool (positions,)."""
+        bitmap = bitmap_of_flags(self.items.at_positions(holds))
+        return bitmap & self.present if len(self.present) else bitmap
+
     def has(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Whether each row is there; MISSING is not."""
         there: NDArray[np.bool_] = rows != MISSING
@@ -77,7 +91,7 @@ class Snapshot:
 
     sources: tuple[Source, ...]
     generation: int
-    searched: dict[Condition, list[SearchedPart]] = field(default_factory=dict)
+    searched: dict[Tree, list[SearchedPart]] = field(default_factory=dict)
     columns: list[str] = field(default_factory=list)
 
     @property
@@ -111,11 +125,9 @@ class Snapshot:
         """What to search without a condition."""
         return self._parts(source.present for source in self.sources)
 
-    def parts_at(self, condition: Condition, positions: NDArray[np.int64]) -> list[SearchedPart]:
-        """What to search when only items at the positions of a condition, ascending, may be found; it is kept."""
-        found = ((source, source.items.rows_of(positions)) for source in self.sources)
-        bitmaps = (bitmap_of(rows[source.has(rows)], source.items.size) for source, rows in found)
-        self.searched[condition] = self._parts(bitmaps)
+    def parts_where(self, condition: Tree, holds: NDArray[np.bool_]) -> list[SearchedPart]:
+        """What to search when only items may be found for whose positions a condition holds; it is kept."""
+        self.searched[condition] = self._parts(source.present_where(holds) for source in self.sources)
         if len(self.searched) > CONDITIONS_KEPT:
             del self.searched[next(iter(self.searched))]
         return self.searched[condition]

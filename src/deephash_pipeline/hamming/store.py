@@ -33,9 +33,8 @@ from deephash_pipeline.hamming.snapshots import Snapshot, Source, snapshot_of
 from deephash_pipeline.hamming.tail import SeenTail, Tail
 
 MADE_BY = "made_by"
-FORMAT = 2
-# Features of another type than float16.
-FORMAT_WITH_TYPE = 3
+# The second has features of another type than float16.
+FORMAT, FORMAT_WITH_TYPE = 2, 3
 FEATURE_TYPE = "feature_type"
 # So many items at once become a segment without a detour.
 BULK_ITEMS = 4096

@@ -96,6 +96,10 @@ class SeenTail:
         positions: NDArray[np.int64] = self.all_positions[rows]
         return positions
 
+    def at_positions(self, flags: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Flags of its rows, of those of all positions."""
+        return np.take(flags, self.all_positions[: self.size])
+
     def rows_of(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
         """Rows at some positions, MISSING where there is none."""
         known = self.all_positions[: self.size]

@@ -51,7 +51,9 @@ def row_of(position: int, item: Item, features: NDArray[np.floating] = NO_FEATUR
         (3, 'a', '{"label": "x"}')
     """
     try:
-        metadata = json.dumps(item.metadata, ensure_ascii=False, sort_keys=True, allow_nan=False)
+        # An engine compares truth with numbers no more than text.
+        plain = {name: int(value) if isinstance(value, bool) else value for name, value in item.metadata.items()}
+        metadata = json.dumps(plain, ensure_ascii=False, sort_keys=True, allow_nan=False)
     except (TypeError, ValueError) as error:
         raise InputError(f"the metadata of {item.id!r} cannot be exported ({error}); leave that column out.") from error
     code = item.code.tobytes()
