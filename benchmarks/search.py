@@ -25,7 +25,7 @@ from benchmarks.measuring import Method, calls_lasting, interleaved, use_one_thr
 from benchmarks.processes import in_new_process
 from benchmarks.search_engines import UsearchArray, measure_engines
 from deephash_pipeline.hamming import HammingIndex
-from deephash_pipeline.hamming.filters import Where
+from deephash_pipeline.hamming.conditions import Where
 
 DISTINCT_TRAINED_CODES = 2767
 SECONDS_OF_A_MEASUREMENT = 0.3

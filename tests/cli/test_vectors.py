@@ -187,6 +187,11 @@ def test_vectors_are_added_replaced_and_removed_over_http(place, tmp_path):
         question = {"vector": (-2 * vectors[7]).tolist(), "k": 1, "where": {"year": {">": 2020}}, "label": "new"}
         assert client.post("/v1/search", json=question).json()["results"][0]["id"] == "600"
         assert add(id="600").status_code == 409
+        kinds = {"tags": ["a", "b"], "done": True, "share": 0.5, "place": "x"}
+        assert add(id="700", metadata=kinds).json()["metadata"] == kinds
+        asked = {"vector": vectors[7].tolist(), "where": {"$or": [{"tags": "b", "done": True}, {"$id": [3]}]}}
+        assert {found["id"] for found in client.post("/v1/search", json=asked).json()["results"]} == {"700", "3"}
+        assert client.delete("/v1/items/700", **writer).status_code == 200
         assert add(id=600, replace=True).json()["metadata"] == {}
         made_up = add()
         assert made_up.status_code == 201 and int(made_up.json()["id"]) >= 0

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.hamming import Answers, Item, ItemId
 from deephash_pipeline.hamming.coded import CodedItems
+from deephash_pipeline.hamming.conditions import Where
 from deephash_pipeline.hamming.engines import EngineError
 from deephash_pipeline.hamming.engines.rows import bits_of, code_of_bits
-from deephash_pipeline.hamming.filters import Where
 from deephash_pipeline.hamming.replacing import PICTURES
 from deephash_pipeline.hamming.reranking import SHORTLIST
 from deephash_pipeline.hashers.base import EncodedPixels

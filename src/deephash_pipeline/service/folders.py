@@ -10,7 +10,7 @@ from typing import Any
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.hamming import HammingIndex, ItemId
 from deephash_pipeline.hamming.coded import CodedItems
-from deephash_pipeline.hamming.filters import Where
+from deephash_pipeline.hamming.conditions import Where
 from deephash_pipeline.service import schemas
 
 AFTER_SLASH = chr(ord("/") + 1)

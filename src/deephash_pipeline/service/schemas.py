@@ -27,6 +27,11 @@ Whole = Annotated[int, BeforeValidator(_whole)]
 """An integer; a form has it as a text."""
 Number = Annotated[float, Strict()]
 """Of JSON, and neither a text nor true."""
+Truth = Annotated[bool, Strict()]
+Given = Truth | str | Whole | Number | list[str]
+"""A value of metadata that is sent."""
+Told = Truth | str | int | float | list[str]
+"""A value of metadata that is answered."""
 
 
 class Where(BaseModel):
@@ -117,8 +122,8 @@ class NewItem(Sent):
         examples=["cats/7"],
     )
     label: Label | None = Field(None, description="Of its class.", examples=["cat"])
-    metadata: dict[str, str | Whole | Number] | None = Field(
-        None, description="Of a vector, by column.", examples=[{"year": 2020}]
+    metadata: dict[str, Given] | None = Field(
+        None, description="Of a vector, by column.", examples=[{"year": 2020, "tags": ["review"]}]
     )
     replace: bool = Field(False, description="Whether an item of the same id gives way.")
 
@@ -131,7 +136,7 @@ class Item(BaseModel):
     path: str | None = Field(description="Of its file from the folder of the index, if that has it.")
     code: str = Field(description="Bits, first to last.")
     thumbnail: str | None = Field(description="Where a small picture of it is; none of a vector.")
-    metadata: dict[str, str | int | float] | None = Field(None, description="Of a vector, by column.")
+    metadata: dict[str, Told] | None = Field(None, description="Of a vector, by column.")
 
 
 class PictureFile(BaseModel):

@@ -22,7 +22,7 @@ from deephash_pipeline.common.extras import required
 from deephash_pipeline.common.forks import tell_after_fork
 from deephash_pipeline.hamming import ItemId
 from deephash_pipeline.hamming.coded import CodedItems
-from deephash_pipeline.hamming.filters import Where as Condition
+from deephash_pipeline.hamming.conditions import Where as Condition
 from deephash_pipeline.hashers import BaseHasher
 from deephash_pipeline.hashers.base import EncodedPixels
 from deephash_pipeline.images.decoding.apart import Decoders
