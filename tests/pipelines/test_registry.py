@@ -8,7 +8,6 @@ from kedro.framework.session import KedroSession
 from kedro.framework.startup import bootstrap_project
 
 from deephash_pipeline.cli.run import within_stages
-from deephash_pipeline.common.cell import FIELD
 from deephash_pipeline.pipeline_registry import STAGES, create_pipelines, register_pipelines
 from deephash_pipeline.pipelines.grid import (
     BASELINES,
@@ -23,8 +22,10 @@ from deephash_pipeline.pipelines.grid import (
     cells,
     grid_parameters,
 )
+from deephash_pipeline.pipelines.names import FIELD
 from deephash_pipeline.project.checks import parameters_read
 from deephash_pipeline.project.parameters import unread_parameters
+from deephash_pipeline.project.replicate import REPLICATE
 
 GRID = list(cells(*PAPER_METHODS))
 AT_ONE_LENGTH = [cell for cell in GRID if cell.code_length in (12, None)]
@@ -48,9 +49,9 @@ def configured(project):
     bootstrap_project(project)
 
     @cache
-    def configuration(environment):
+    def configuration(environment, replicate=1):
         # Both at once: resolvers such as `globals` are those of the configuration that was loaded last.
-        with KedroSession.create(project, env=environment) as session:
+        with KedroSession.create(project, env=environment, runtime_params={"replicate": replicate}) as session:
             context = session.load_context()
             return SimpleNamespace(catalog=context.catalog, parameters=context.config_loader["parameters"])
 
@@ -185,7 +186,8 @@ def test_any_parameter_that_a_pipeline_reads_is_known_and_no_other(configured, p
     parameters = {name.removeprefix("params:") for name in of_configuration if name.startswith("params:")}
     # Of `experiment`, which most read as a whole, data_ingestion reads two.
     assert parameters_read() == parameters
-    assert not list(unread_parameters(configured(None).parameters, parameters_read()))
+    given = {name: value for name, value in configured(None).parameters.items() if name != REPLICATE}
+    assert not list(unread_parameters(given, parameters_read()))
 
 
 def test_the_full_pipeline_has_the_methods_of_the_papers_tables_and_the_field_has_all(pipelines):
@@ -228,7 +230,7 @@ def test_nothing_stays_in_memory_by_accident(configured, pipelines, environment)
 
 @pytest.mark.parametrize("environment", [None, "mnist"])
 def test_every_parameter_that_a_node_asks_for_is_configured(configured, pipelines, environment):
-    inputs = pipelines["field"].inputs() | pipelines["seeds"].inputs()
+    inputs = pipelines["field"].inputs() | pipelines["hand_crafted"].inputs()
     asked = {name for name in inputs if name.startswith("params:")}
     assert asked <= set(configured(environment).catalog.keys())
 
@@ -260,42 +262,77 @@ def test_the_layer_of_a_dataset_is_that_of_its_folder(described):
 
 # Further seeds.
 
-
-def test_every_further_seed_makes_what_the_field_makes_of_the_same_images(pipelines):
-    made = {name: pipelines[name].all_outputs() for name in ("data_ingestion", "field", "seeds")}
-    of_cells = {name for name in made["field"] if any(name.startswith(f"{cell.namespace}.") for cell in cells())}
-    shared = {"trunk_weights", "softmax_weights", "pre_training_history", "training_z", "validation_z", "query_z"}
-    expected = {f"{replicate}.{name}" for replicate in ("r2", "r3") for name in shared}
-    for name in of_cells:
-        cell, _, kind = name.rpartition(".")
-        expected |= {f"{cell}.{replicate}.{kind}" for replicate in ("r2", "r3")}
-    assert made["seeds"] == expected
-    read = {name for name in pipelines["seeds"].inputs() if not name.startswith("params:")}
-    assert {name for name in read if not name.endswith("checkpoints")} <= made["data_ingestion"]
+OF_IMAGES = ("data_ingestion", "descriptor_extraction", "comparison")
+"""Pipelines that make what is the same for all seeds."""
 
 
-def test_nothing_of_one_seed_comes_from_another(pipelines):
-    for node in pipelines["seeds"].nodes:
-        own = next(part for part in (node.namespace or "").split(".") if part in ("r2", "r3"))
-        other = {"r2": "r3", "r3": "r2"}[own]
-        names = [*node.inputs, *node.outputs]
-        assert not [name for name in names if other in name.removeprefix("params:").split(".")], node.name
-        assert all(own in name.split(".") for name in node.outputs), node.name
+def files_of(project, catalog, names):
+    return {
+        name: Path(catalog.get(name)._describe()["filepath"]).relative_to(project / "data").as_posix() for name in names
+    }
 
 
-def test_further_seeds_have_files_of_their_own_in_folders_of_their_own(project, configured, pipelines):
-    catalog = configured(None).catalog
+@pytest.mark.parametrize("replicate", [2, 17])
+def test_what_depends_on_the_seed_lies_in_a_folder_of_the_seed_and_what_does_not_is_shared(
+    project, configured, pipelines, replicate
+):
+    shared = set[str]().union(*(pipelines[name].all_outputs() for name in OF_IMAGES))
+    every = set[str]().union(*(each.all_outputs() for name, each in pipelines.items() if name != "paper_tables"))
+    places = {name for each in pipelines.values() for name in each.inputs() if name.endswith(("checkpoints", "study"))}
+    names = sorted(every | places)
+    first = files_of(project, configured(None).catalog, names)
+    further = files_of(project, configured(None, replicate).catalog, names)
+    for name in names:
+        parts = further[name].split("/")
+        assert [part for part in parts if part != f"r{replicate}"] == first[name].split("/"), name
+        assert (f"r{replicate}" in parts) == (name not in shared), name
+    assert len(set(further.values())) == len(names)
 
-    def file_of(name):
-        return Path(catalog.get(name)._describe()["filepath"]).relative_to(project / "data").as_posix()
 
-    files = {name: file_of(name) for name in pipelines["seeds"].all_outputs() if ".b48." in name or name[:2] == "r2"}
-    assert len(set(files.values())) == len(files)
-    for name, file in files.items():
-        *above, _ = name.split(".")
-        assert "/".join(above) in file or file.split("/")[-2] == "r2", name
-    # What collects the cells of the first seed sees none of them.
-    assert not any(Path(file).match("07_model_output/digits/*/*/metrics.json") for file in files.values())
+def test_files_of_further_seeds_keep_the_paths_that_they_have_had(project, configured):
+    files = {
+        "itq.b48.encoder": "06_models/digits/itq/b48/r2/encoder.safetensors",
+        "deephash.b48.hasher": "06_models/digits/deephash/b48/r2/hasher.safetensors",
+        "deephash.b48.checkpoints": "06_models/digits/deephash/b48/r2/checkpoints",
+        "deephash.b48.codes": "07_model_output/digits/deephash/b48/r2/codes.npz",
+        "deephash.b48.metrics": "07_model_output/digits/deephash/b48/r2/metrics.json",
+        "trunk_weights": "06_models/digits/pre_training/r2/trunk.safetensors",
+        "pre_training_checkpoints": "06_models/digits/pre_training/r2/checkpoints",
+        "training_z": "04_feature/digits/r2/training_z.npy",
+    }
+    assert files_of(project, configured(None, 2).catalog, files) == files
+
+
+def test_files_that_are_found_are_those_of_the_seed(project, configured):
+    of_seed = {1: "", 2: "r2/"}
+    for folder in of_seed.values():
+        path = project / f"data/07_model_output/digits/itq/b48/{folder}metrics.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("{}")
+    for replicate, folder in of_seed.items():
+        catalog = configured(None, replicate).catalog
+        assert catalog.get("evaluated_cells").names() == [f"itq/b48/{folder}metrics.json"]
+        assert catalog.get("metrics_of_benchmarks").names() == ["digits/itq/b48/metrics.json"]
+
+
+def test_a_cell_is_told_the_number_of_the_seed(configured):
+    for replicate in (1, 5):
+        catalog = configured(None, replicate).catalog
+        for name in ("itq.b48", CLASSIFIER_BASELINE.namespace, "descriptor_itq.b16"):
+            assert catalog.load(f"params:cells.{name}").replicate == replicate
+
+
+def test_pre_training_and_every_cell_that_draws_read_the_number_of_the_seed(pipelines):
+    drawing = {"pre_train", "fit_and_encode", "initialise_and_encode", "fine_tune_and_encode", "train_and_encode"}
+    nodes = [node for node in pipelines["field"].nodes if node.short_name in drawing]
+    assert {node.short_name for node in nodes} == drawing
+    for node in nodes:
+        assert any(name.startswith("params:cells.") for name in node.inputs), node.name
+
+
+def test_no_graph_is_a_copy_of_another_with_another_seed(pipelines):
+    assert "seeds" not in pipelines
+    assert max(len(pipeline.nodes) for pipeline in pipelines.values()) <= 540
 
 
 def test_each_method_that_trains_the_network_is_tuned_from_the_same_start(pipelines):

@@ -45,7 +45,7 @@ def loader(conf, environment, **parameters):
 def test_a_recipe_lies_below_what_names_it_and_what_is_extended_below_both(conf, environment, own):
     loaded = loader(conf, environment)
     assert loaded.layers == ("base", "recipes/large", "far", "recipes/quick", own)
-    assert loaded["globals"] == {"seed": 7, "network": "resnet18", "benchmark": environment}
+    assert loaded["globals"] == {"seed": 7, "network": "resnet18", "benchmark": environment, "seed_folder": ""}
     stage = {"epochs": 8, "rate": 2, "decay": 3, "name": environment}
     assert loaded["parameters"] == {"name": environment, "stage": stage}
     assert loaded["catalog"]["images"]["filepath"] == f"data/{environment}.txt"
@@ -197,3 +197,24 @@ def test_a_number_that_yaml_takes_for_another_is_refused_with_its_file(conf, wri
         loader(conf, "near")["parameters"]
     with pytest.raises(InputError, match="--params: that is no YAML: close quotes and brackets, or put "):
         refuse_other_numbers("'010", "--params")
+
+
+# Which of several seeds.
+
+
+@pytest.mark.parametrize(("replicate", "folder"), [(1, ""), (2, "r2/"), (12, "r12/")])
+def test_the_number_of_the_seed_is_a_folder_in_paths(conf, replicate, folder):
+    (conf / "base/catalog.yml").write_text("z: {type: text.TextDataset, filepath: 'data/${globals:seed_folder}z.txt'}")
+    assert loader(conf, "far", replicate=replicate)["catalog"]["z"]["filepath"] == f"data/{folder}z.txt"
+
+
+@pytest.mark.parametrize("given", [0, -1, 10**9, 1.5, True, "two", None, {"of": 2}])
+def test_a_number_of_a_seed_that_is_none_is_refused_before_anything_is_read(conf, given):
+    with pytest.raises(InputError, match=r"`replicate` is .*: seeds are numbered from 1, give it .*=replicate=2"):
+        loader(conf, "far", replicate=given)
+
+
+def test_a_number_of_a_seed_in_a_file_is_refused(conf):
+    (conf / "far/parameters.yml").write_text("replicate: 2")
+    with pytest.raises(InputError, match=r"`replicate: 2` stands in a file of parameters: give it to the run"):
+        _ = loader(conf, "far")["parameters"]

@@ -323,3 +323,52 @@ def test_every_artefact_names_the_raw_images_and_the_seed_that_it_comes_from(pro
         if name.endswith(".metrics"):
             assert "training_labels" in manifest.origin.inputs
             assert manifest.origin.parameters["experiment.seed"] == 42
+
+
+# Further seeds.
+
+FROM_PRE_TRAINING = ("cnn_pretraining", "feature_extraction", "baseline_hashing.ksh.b12", "evaluation.ksh.b12")
+
+
+@pytest.fixture
+def second(project, kept):
+    """The catalog of the second seed, by which one cell is made."""
+    catalog = open_catalog(None, {"replicate": 2})
+    make_up(project, pipelines["full"].only_nodes_with_namespaces(list(FROM_PRE_TRAINING)), catalog)
+    return catalog
+
+
+def test_a_further_seed_has_the_images_of_the_first_and_nothing_else_of_it(second, catalog):
+    of_second, of_first = (states(pipelines["full"], each) for each in (second, catalog))
+    fresh = {name for name, state in of_second.items() if state.kind is Kind.FRESH}
+    made = pipelines["full"].only_nodes_with_namespaces(["data_ingestion", *FROM_PRE_TRAINING]).all_outputs()
+    assert fresh == made
+    assert {state.kind for name, state in of_second.items() if name not in made} == {Kind.MISSING}
+    assert {state.kind for state in of_first.values()} == {Kind.FRESH}
+
+
+@pytest.mark.usefixtures("second")
+def test_a_seed_is_recorded_and_asks_for_no_other_recipe(project):
+    folder = project / "data/07_model_output/digits/ksh/b12"
+    first, of_second = (read_manifest(folder / path).origin for path in ("codes.npz", "r2/codes.npz"))
+    assert first.recipe == of_second.recipe
+    changed = {name for name, value in of_second.parameters.items() if first.parameters[name] != value}
+    assert changed == {"cells.ksh.b12.replicate", "cells.one_of_c.bC.replicate"}
+
+
+@pytest.mark.usefixtures("second")
+def test_codes_of_another_seed_that_other_parameters_made_are_refused_with_the_command_of_that_seed(project, catalog):
+    begin(pipelines["comparison"], catalog)
+    other = {"baseline_hashing": {"ksh": {"iterations": 7}}}
+    # Of this seed all are made again; of the second they are as they were.
+    changed = open_catalog(None, other)
+    make_up(project, pipelines["full"].only_nodes_with_namespaces(["baseline_hashing.ksh", "evaluation.ksh"]), changed)
+    with pytest.raises(InputError) as caught:
+        begin(pipelines["comparison"], changed, runtime_params=other)
+    message = str(caught.value)
+    assert message.startswith("`codes_of_seeds/ksh/b12/r2/codes.npz` was made with baseline_hashing.ksh.iterations")
+    selected = "--to-outputs=ksh.b12.codes --params=baseline_hashing.ksh.iterations=7,replicate=2"
+    assert f"`kedro run --pipelines=full {selected}` makes again" in message
+    of_seed = open_catalog(None, {**other, "replicate": 2})
+    assert carried_out(message, project, of_seed) == {"baseline_hashing.ksh.b12.fit_and_encode"}
+    begin(pipelines["comparison"], changed, runtime_params=other)

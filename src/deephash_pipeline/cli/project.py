@@ -13,7 +13,7 @@ from kedro.io import DatasetError
 
 from deephash_pipeline.cli.project_faults import refuse_characters
 from deephash_pipeline.cli.provenance import catalog_of
-from deephash_pipeline.common.cell import FIELD, LONG_CODES, Cell
+from deephash_pipeline.common.cell import Cell
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.outputs import check_outputs
 from deephash_pipeline.common.project_folder import project_root, template
@@ -21,6 +21,7 @@ from deephash_pipeline.common.writing import cannot_write
 from deephash_pipeline.deephash import ImageHasher
 from deephash_pipeline.hashers.files import is_hasher
 from deephash_pipeline.pipelines.grid import ALL_CODE_LENGTHS, METHODS, cells
+from deephash_pipeline.pipelines.names import FIELD, LONG_CODES
 from deephash_pipeline.pipelines.shared.hashers import PARTS_OF_HASHERS, hasher_of
 from deephash_pipeline.project.environments import environments
 

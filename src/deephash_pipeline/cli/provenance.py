@@ -18,14 +18,13 @@ from deephash_pipeline.cli.project_faults import enter_project
 from deephash_pipeline.cli.refusals import of_option
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.project_folder import project_root
+from deephash_pipeline.pipelines.names import INDEXING
 from deephash_pipeline.project.checks import check_parameters
 from deephash_pipeline.project.environments import refuse_other_numbers
 from deephash_pipeline.project.freshness import states
 from deephash_pipeline.project.freshness.graph import Catalog
 from deephash_pipeline.provenance.states import Kind, summarised
 
-INDEXING = "indexing"
-"""The pipeline that makes indexes of cells."""
 ENV_HELP = "Environment of conf/, such as mnist; digits by default."
 
 

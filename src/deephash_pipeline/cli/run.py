@@ -14,11 +14,11 @@ from kedro.pipeline import Pipeline
 from omegaconf import OmegaConf
 
 from deephash_pipeline.cli.project_faults import enter_project
-from deephash_pipeline.cli.provenance import ENV_HELP, INDEXING, joined, open_catalog, split_params
+from deephash_pipeline.cli.provenance import ENV_HELP, joined, open_catalog, split_params
 from deephash_pipeline.cli.refusals import of_option
-from deephash_pipeline.common.cell import FIELD, FIELD_AT_A_GLANCE, FULL_AT_A_GLANCE, LONG_CODES
 from deephash_pipeline.common.errors import InputError, blamed_on
 from deephash_pipeline.pipelines.grid import INDEXED
+from deephash_pipeline.pipelines.names import FIELD, FIELD_AT_A_GLANCE, FULL_AT_A_GLANCE, INDEXING, LONG_CODES
 from deephash_pipeline.project.checks import refuse_versions
 from deephash_pipeline.project.environments import refuse_other_numbers
 from deephash_pipeline.project.freshness import POLICY, ProjectGraph, nodes_to_run
@@ -193,5 +193,7 @@ def _is_up_to_date(names: Sequence[str], pipeline: Pipeline, options: Mapping[st
     if nodes_to_run(pipeline, catalog, POLICY.stale_allowed, POLICY.whole):
         return False
     logger.info("everything is up to date; --force makes it again")
-    ResultTable().after_pipeline_run(pipeline=pipeline, catalog=catalog, run_params={"env": options["env"]})
+    ResultTable().after_pipeline_run(
+        pipeline=pipeline, catalog=catalog, run_params={"env": options["env"], "runtime_params": options["params"]}
+    )
     return True

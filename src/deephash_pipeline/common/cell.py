@@ -1,19 +1,9 @@
-"""Cells: one method at one code length with one of the seeds; and the pipelines of many cells."""
+"""Cells: one method at one code length with one of the seeds."""
 
 from pydantic import BaseModel, ConfigDict, PositiveInt
 
 SHOWN_CODE_LENGTH = 32
-"""Code length of the gallery and of the pipeline that shows the whole at a glance; the paper's for its curves."""
-FIELD = "field"
-"""The pipeline of all methods. Before the names of what it joins or reports: ``field.map_table``."""
-FULL_AT_A_GLANCE, FIELD_AT_A_GLANCE = (f"{name}_at_{SHOWN_CODE_LENGTH}_bits" for name in ("full", FIELD))
-"""The same with one code length, as that of the paper's methods."""
-LONG_CODES = "long_codes"
-"""The pipeline of codes longer than the paper's."""
-MEASURED_CELLS = "measured_cells"
-"""The pipeline of the cells that are there; before the names of what it reports too."""
-SEEDS = "seeds"
-"""The pipeline of further seeds."""
+"""Code length of the gallery and of what shows the whole at a glance; the paper's for its curves."""
 
 
 class Cell(BaseModel):
@@ -50,7 +40,7 @@ class Cell(BaseModel):
 
     @property
     def parameter(self) -> str:
-        """Name of the parameter that it is: ``cells.itq.b48``, of a further replicate ``cells.r2.itq.b48``."""
+        """Name of the parameter that it is: ``cells.itq.b48``."""
         first = self.model_copy(update={"replicate": 1}).namespace
         return f"cells.{first}" if self.replicate == 1 else f"cells.{replicate_name(self.replicate)}.{first}"
 

@@ -15,9 +15,6 @@ CODE_LENGTHS = (12, 16, 24, 32, 48)
 LONG_CODE_LENGTHS = (64, 128)
 ALL_CODE_LENGTHS = (*CODE_LENGTHS, *LONG_CODE_LENGTHS)
 """Those of the pipeline ``long_codes``: photographs of many classes need them."""
-REPLICATES = 3
-"""Trainings of a cell that differ in their seed: the cell of the grid itself, and those of the pipeline ``seeds``."""
-FURTHER_REPLICATES = range(2, REPLICATES + 1)
 BASELINES = tuple(HASH_FUNCTIONS)
 PRE_TRAINING = "deephash_pretrained"
 RANDOM_START = "deephash_random_start"
@@ -85,11 +82,6 @@ def cells(*methods: str, code_lengths: Sequence[int] = CODE_LENGTHS) -> Iterator
             yield Cell(method=method, code_length=code_length)
 
 
-def replicated(replicate: int) -> Iterator[Cell]:
-    """Yield the cells of all methods with the seed of a replicate."""
-    return (cell.model_copy(update={"replicate": replicate}) for cell in cells())
-
-
 def compared_cells() -> Iterator[Cell]:
     """Yield the cells of the grid that are compared with the same methods on hand-crafted features."""
     return cells(*COMPARED_METHODS, code_lengths=COMPARED_CODE_LENGTHS)
@@ -100,19 +92,13 @@ def on_descriptor(cell: Cell) -> Cell:
     return Cell(method=f"descriptor_{cell.method}", code_length=cell.code_length)
 
 
-def every_cell() -> Iterator[Cell]:
-    """Yield the cells that any pipeline has: of the grid, longer, on hand-crafted features, and with further seeds."""
-    yield from cells(code_lengths=ALL_CODE_LENGTHS)
-    yield from map(on_descriptor, compared_cells())
-    for replicate in FURTHER_REPLICATES:
-        yield from replicated(replicate)
-
-
-def grid_parameters() -> dict[str, Any]:
+def grid_parameters(replicate: int = 1) -> dict[str, Any]:
     """Give what nodes are told of the grid as parameters, so that the configuration repeats nothing.
 
-    Every cell, see `Cell.parameter`; and the names of methods, so that a table that shows them is made anew if one
-    changes.
+    Every cell, see `Cell.parameter`, with the number of the seed of the run; and the names of methods, so that a table
+    that shows them is made anew if one changes.
     """
+    every_cell = (*cells(code_lengths=ALL_CODE_LENGTHS), *map(on_descriptor, compared_cells()))
+    of_seed = {cell.parameter: cell.model_copy(update={"replicate": replicate}) for cell in every_cell}
     names = {NAMES_OF_PAPER: {method: METHODS[method] for method in PAPER_METHODS}, NAMES: METHODS}
-    return {**{f"params:{cell.parameter}": cell for cell in every_cell()}, **names}
+    return {**{f"params:{name}": cell for name, cell in of_seed.items()}, **names}

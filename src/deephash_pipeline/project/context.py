@@ -7,8 +7,9 @@ from typing import Any
 from kedro.framework.context import KedroContext
 from pydantic import BaseModel, RootModel
 
-from deephash_pipeline.common.cell import FIELD_AT_A_GLANCE
 from deephash_pipeline.common.parameters import refuse_booleans_for_numbers
+from deephash_pipeline.pipelines.names import FIELD_AT_A_GLANCE
+from deephash_pipeline.project.replicate import REPLICATE
 
 
 class ProjectContext(KedroContext):
@@ -37,7 +38,7 @@ class ProjectContext(KedroContext):
         from deephash_pipeline.pipelines.grid import grid_parameters  # noqa: PLC0415 - seconds, at every command
 
         named_parameters = {f"params:{name}": value for name, value in named(self.params)}
-        return {"parameters": self.params, **named_parameters, **grid_parameters()}
+        return {"parameters": self.params, **named_parameters, **grid_parameters(self.params.get(REPLICATE, 1))}
 
 
 def named(parameters: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:

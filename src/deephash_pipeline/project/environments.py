@@ -29,6 +29,7 @@ from omegaconf import OmegaConf
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.project.parameters import flatten, merged, unread_parameters
+from deephash_pipeline.project.replicate import SEED_FOLDER, replicate_of, require_replicate, seed_folder
 
 logger = logging.getLogger(__name__)
 
@@ -83,7 +84,15 @@ class LayeredConfigLoader(OmegaConfigLoader):
     def __getitem__(self, key: str) -> dict[str, Any]:
         """Give what Kedro gives; of parameters each block with the defaults of its group."""
         found: dict[str, Any] = super().__getitem__(key)
-        return with_defaults(found) if key == "parameters" else found
+        if key != "parameters":
+            return found
+        require_replicate(found, self.replicate)
+        return with_defaults(found)
+
+    @property
+    def replicate(self) -> int:
+        """Number of the seed of the run, 1 where none is given."""
+        return replicate_of(self.runtime_params or {})
 
     @cached_property
     def layers(self) -> tuple[str, ...]:
@@ -186,7 +195,8 @@ class LayeredConfigLoader(OmegaConfigLoader):
     def _merge_configs(self, config: dict[str, Any], env_config: dict[str, Any], key: str, env_path: str) -> Any:
         if key == "globals":
             self._refuse_unread(config)
-            env_config = {BENCHMARK: self.env or self.default_run_env, **env_config}
+            folder = {SEED_FOLDER: seed_folder(self.replicate)}
+            env_config = {BENCHMARK: self.env or self.default_run_env, **env_config, **folder}
         for layer in self.layers[1:-1]:
             config = super()._merge_configs(config, self.read(layer, key), key, self._get_conf_env_path(layer))
         found = super()._merge_configs(config, env_config, key, env_path)

@@ -1,8 +1,9 @@
 """Summary that a run prints at its end."""
 
 import math
+import os
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from kedro.framework.hooks import hook_impl
@@ -11,7 +12,9 @@ from kedro.pipeline import Pipeline
 from rich.console import Console
 from rich.table import Table
 
-from deephash_pipeline.common.cell import FIELD, MEASURED_CELLS
+from deephash_pipeline.pipelines.names import FIELD, MEASURED_CELLS
+from deephash_pipeline.project.datasets.atomic_file import AtomicFileDataset
+from deephash_pipeline.project.replicate import REPLICATE, replicate_of
 
 REPORTED = ("", f"{FIELD}.", f"{MEASURED_CELLS}.")
 """What stands before `map_table` and `report`."""
@@ -30,7 +33,7 @@ class ResultTable:
         prefix = next((name for name in REPORTED if {f"{name}map_table", f"{name}report"} <= made), None)
         if prefix is None:
             cells = sorted(name for name in made if name.endswith(METRICS))
-            for line in (*_scores(cells, catalog, run_params.get("env")), *_notes(cells, catalog)):
+            for line in (*_scores(cells, catalog, run_params), *_notes(cells, catalog)):
                 console.print(line, soft_wrap=True, highlight=False)
             return
         frame = catalog.load(f"{prefix}map_table")
@@ -45,18 +48,23 @@ class ResultTable:
             console.print(line, soft_wrap=True, highlight=False)
         env = run_params.get("env")
         for line in (
-            f"Report      data/08_reporting/{benchmark}/{prefix.replace('.', '/')}report.html",
+            f"Report      {_shown(catalog.get(f'{prefix}report'))}",
             f"Pipelines   kedro viz run{f' --env={env}' if env else ''}   (http://127.0.0.1:4141)",
             "MLflow      mlflow server --backend-store-uri sqlite:///mlflow.db --artifacts-destination mlartifacts",
         ):
             console.print(line, soft_wrap=True)
 
 
+def _shown(page: Any) -> str:
+    """Give the path of a page, from the folder of the command where it lies in it."""
+    return os.path.relpath(page.filepath) if isinstance(page, AtomicFileDataset) and not page.remote else str(page)
+
+
 def _printed(value: float) -> str:
     return "\N{EN DASH}" if math.isnan(value) else f"{value:.4f}"
 
 
-def _scores(names: Iterable[str], catalog: CatalogProtocol[Any, Any], env: str | None) -> Iterator[str]:
+def _scores(names: Iterable[str], catalog: CatalogProtocol[Any, Any], run_params: Mapping[str, Any]) -> Iterator[str]:
     """Yield a line for each method of some cells with its mAP, and one that says how to put all beside each other."""
     from deephash_pipeline.reports.cells import cell_metric, cell_protocol  # noqa: PLC0415 - Plotly, at every command
 
@@ -67,7 +75,9 @@ def _scores(names: Iterable[str], catalog: CatalogProtocol[Any, Any], env: str |
     for method, own in scores.items():
         yield f"{method}: mean average precision {', '.join(own)}"
     if scores:
-        yield f"All cells beside each other: kedro run --pipelines={MEASURED_CELLS}{f' --env={env}' if env else ''}"
+        env, replicate = run_params.get("env"), replicate_of(run_params.get("runtime_params") or {})
+        options = (f" --env={env}" * bool(env), f" --params={REPLICATE}={replicate}" * (replicate > 1))
+        yield f"All cells beside each other: kedro run --pipelines={MEASURED_CELLS}{''.join(options)}"
 
 
 def _notes(names: Iterable[str], catalog: CatalogProtocol[Any, Any]) -> list[str]:

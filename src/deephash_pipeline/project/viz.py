@@ -18,7 +18,7 @@ from kedro_viz.data_access.repositories import ModularPipelinesRepository
 from kedro_viz.models.flowchart.named_entities import RegisteredPipeline
 from kedro_viz.services import layers_services
 
-from deephash_pipeline.common.cell import FULL_AT_A_GLANCE
+from deephash_pipeline.pipelines.names import FULL_AT_A_GLANCE
 
 
 class LateLayout(DataAccessManager):  # type: ignore[misc]

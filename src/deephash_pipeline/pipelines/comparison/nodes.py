@@ -1,30 +1,21 @@
 """Means and standard deviations over seeds, and which methods are worse than the best."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 import pandas as pd
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.pipelines.grid import ALL_CODE_LENGTHS, FURTHER_REPLICATES, cells, replicated
+from deephash_pipeline.pipelines.grid import METHODS
 from deephash_pipeline.pipelines.shared.searching import Sets, finds_anything, searched
 from deephash_pipeline.reports.seeds import Scores, seeds_table
 from deephash_pipeline.retrieval import CodeSets, average_precision_at, count_distances
 from deephash_pipeline.retrieval.protocols import Protocol, require_protocol
 from deephash_pipeline.tuning.significance import SignificanceParameters
 
-REPLICATES = {
-    f"{cell.namespace.replace('.', '/')}/codes.npz": (cell.method, cell.code_length)
-    for cell in (
-        *cells(code_lengths=ALL_CODE_LENGTHS),
-        *(cell for replicate in FURTHER_REPLICATES for cell in replicated(replicate)),
-    )
-    if cell.code_length is not None
-}
-"""File of the codes of each replicate of each cell -> method and code length, by order of the seeds.
-
-Long codes have no further replicates.
-"""
+CODES_OF_CELL = re.compile(r"(?P<method>\w+)/b(?P<bits>\d+)/(r(?P<replicate>\d+)/)?codes\.npz")
+"""File of the codes of a cell, by one of several seeds."""
 
 
 def compare_methods(
@@ -65,10 +56,8 @@ def compare_methods(
 def map_of_seeds(codes: Mapping[str, CodeSets], labels: Sets, protocol: Protocol) -> Scores | None:
     """Measure mAP in all replicates of all cells; None if no query finds any."""
     scores: dict[tuple[str, int], list[float]] = {}
-    for path, cell in REPLICATES.items():
-        own = codes.get(path)
-        if own is None:
-            continue
+    for (method, bits, _), path in sorted(_cells_of(codes).items()):
+        own = codes[path]
         try:
             database = searched(protocol, own, labels)
         except InputError as error:
@@ -77,7 +66,15 @@ def map_of_seeds(codes: Mapping[str, CodeSets], labels: Sets, protocol: Protocol
             return None
         histograms = count_distances(own.query, labels.query, database.codes, database.labels, own.code_length)
         average_precisions = average_precision_at(histograms, protocol.k or histograms.database_size)
-        scores.setdefault(cell, []).append(float(np.nanmean(average_precisions)))
+        scores.setdefault((method, bits), []).append(float(np.nanmean(average_precisions)))
     if not scores:
-        raise InputError("there are no codes to compare: run some cells first, and `--pipelines=seeds` for more seeds")
+        raise InputError(
+            "there are no codes to compare: run some cells first, and `--params=replicate=2` for another seed"
+        )
     return scores
+
+
+def _cells_of(paths: Iterable[str]) -> dict[tuple[str, int, int], str]:
+    """Find codes of methods of the grid: method, code length and number of the seed -> path."""
+    found = {path: match for path in paths if (match := CODES_OF_CELL.fullmatch(path)) and match["method"] in METHODS}
+    return {(m["method"], int(m["bits"]), int(m["replicate"] or 1)): path for path, m in found.items()}

@@ -16,15 +16,27 @@ def create_pipeline(grid: Sequence[Cell]) -> Pipeline:
     ::
 
         codes, labels -> measure -> <cell>.metrics, <cell>.curves
-        <cell>.metrics -> collect_metrics -> all_metrics; <cell>.curves -> join_curves -> precision_recall_curves
     """
     template = Pipeline([measuring_node()])
+    return Pipeline([of_cell(template, cell) for cell in grid])
+
+
+def create_joining(grid: Sequence[Cell], prefix: str) -> Pipeline:
+    """Join the metrics and the curves of all cells of a grid.
+
+    ::
+
+        <cell>.metrics -> collect_metrics -> all_metrics; <cell>.curves -> join_curves -> precision_recall_curves
+
+    Args:
+        grid: the cells, in their order.
+        prefix: stands before the names of what is made, such as ``field.``.
+    """
     metrics = [f"{cell.namespace}.metrics" for cell in grid]
     curves = [f"{cell.namespace}.curves" for cell in grid]
     return Pipeline(
         [
-            *(of_cell(template, cell) for cell in grid),
-            node(collect_metrics, metrics, "all_metrics"),
-            node(join_curves, curves, "precision_recall_curves"),
+            node(collect_metrics, metrics, f"{prefix}all_metrics"),
+            node(join_curves, curves, f"{prefix}precision_recall_curves"),
         ]
     )

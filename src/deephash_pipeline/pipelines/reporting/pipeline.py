@@ -16,35 +16,44 @@ from deephash_pipeline.pipelines.reporting.nodes import (
 from deephash_pipeline.pipelines.shared.bundles import Bundle, node
 from deephash_pipeline.pipelines.shared.inputs import QUERIES, TRAINING_SET, VALIDATION_SET
 
-TABLES = ["map_table", "metrics_table", "comparison_table", "protocols_table"]
-FIGURES = ["figure_map_by_code_length", "figure_precision_recall"]
+TABLES = ("map_table", "metrics_table", "comparison_table", "protocols_table")
+SHOWN_TABLES = ("map_table", "comparison_table", "protocols_table")
+FIGURES = ("figure_map_by_code_length", "figure_precision_recall")
 
-CONTENT = Bundle(ReportContent, ("map_table", "comparison_table", "protocols_table", *FIGURES, "gallery"))
 SETS = Bundle(ImageSets, (QUERIES, TRAINING_SET, VALIDATION_SET))
-MEASURED = Bundle(MeasuredCells, ("all_metrics", "all_metrics_origin", NAMES_OF_PAPER))
 
 
-def create_pipeline() -> Pipeline:
+def create_pipeline(prefix: str = "", names: str = NAMES_OF_PAPER) -> Pipeline:
     """Metrics, curves, images and codes -> tables, figures, gallery -> report.
 
     Read besides, as far as they were run: unseen_cells, the metrics of the same benchmark with unseen classes; and
     references, those of real-valued z and of product quantisation.
+
+    Args:
+        prefix: stands before the names of what is read and made of a whole grid, such as ``field.``; the gallery, of
+            one cell, is the same for all.
+        names: parameter with the methods' names.
     """
     shown = GALLERY.namespace
+    metrics, curves = f"{prefix}all_metrics", f"{prefix}precision_recall_curves"
+    of_codes, of_recall = (f"{prefix}{figure}" for figure in FIGURES)
+    tables = (f"{prefix}{table}" for table in SHOWN_TABLES)
+    content = Bundle(ReportContent, (*tables, of_codes, of_recall, "gallery"))
+    measured = Bundle(MeasuredCells, (metrics, f"{metrics}_origin", names))
     return Pipeline(
         [
             node(
                 tabulate_metrics,
-                ["all_metrics", "unseen_cells", "references", "params:experiment", NAMES_OF_PAPER],
-                TABLES,
+                [metrics, "unseen_cells", "references", "params:experiment", names],
+                [f"{prefix}{table}" for table in TABLES],
             ),
-            node(draw_map_by_code_length, ["all_metrics", NAMES_OF_PAPER], "figure_map_by_code_length"),
-            node(draw_precision_recall, ["precision_recall_curves", NAMES_OF_PAPER], "figure_precision_recall"),
+            node(draw_map_by_code_length, [metrics, names], of_codes),
+            node(draw_precision_recall, [curves, names], of_recall),
             node(draw_gallery, [SETS, f"{shown}.codes", "params:protocol", "params:experiment.seed"], "gallery"),
             node(
                 write_report,
-                [CONTENT, MEASURED, f"params:cells.{shown}", "params:reporting", "params:experiment"],
-                "report",
+                [content, measured, f"params:cells.{shown}", "params:reporting", "params:experiment"],
+                f"{prefix}report",
             ),
         ]
     )

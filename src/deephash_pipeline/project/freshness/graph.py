@@ -23,6 +23,7 @@ from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.project.datasets import FilesDataset, ImageSourceDataset
 from deephash_pipeline.project.datasets.atomic_file import AtomicFileDataset
 from deephash_pipeline.project.parameters import flatten, is_parameter
+from deephash_pipeline.project.replicate import NUMBER_OF_SEED, of_any_seed
 from deephash_pipeline.provenance.code import platform_version
 from deephash_pipeline.provenance.digests import file_digest, text_digest
 from deephash_pipeline.provenance.manifest import DamagedError, Manifest, Origin, read_manifest
@@ -98,6 +99,19 @@ class ProjectGraph:
         made = manifest is not None and manifest.name in self._makers and self.path(manifest.name) == self.path(name)
         return manifest.name if manifest is not None and made else name
 
+    def another_seed(self, name: str) -> tuple[str, int] | None:
+        """Give the name and the number of the seed of a file that was found, and is of another seed than this graph.
+
+        None if it is not what this graph would make, of the same images, with that seed.
+        """
+        manifest = self._manifest(name) if "/" in name else None
+        if manifest is None or manifest.name not in self._makers or self.made_as(name) != name:
+            return None
+        of_file = manifest.origin.parameters
+        if of_file.get("experiment.benchmark") != self._parameter(EXPERIMENT).get("benchmark"):
+            return None
+        return manifest.name, next((of_file[key] for key in of_file if NUMBER_OF_SEED.fullmatch(key)), 1)
+
     def origin(self, node: Node, code: Mapping[str, str], command: str) -> Origin:
         """Describe what the outputs of a node are made from when it runs now, with what its inputs were made with."""
         inputs: dict[str, str] = {}
@@ -131,7 +145,17 @@ class ProjectGraph:
         if manifest.name != name and "/" not in name:
             return State(Kind.DAMAGED, f"has the manifest of `{manifest.name}`")
         reason = self._fault(self._makers[name], manifest.origin) if name in self._makers else ""
+        if self.another_seed(name) is not None:
+            reason = self._fault_of_recipe(self._makers[manifest.name], manifest.origin)
         return State(Kind.STALE if reason else Kind.FRESH, reason, manifest.digest)
+
+    def _fault_of_recipe(self, node: Node, origin: Origin) -> str:
+        """Say why the recipe of an artefact is not that of its node; nothing if it is, by whichever seed."""
+        recipe, parameters = self._expected(node)
+        if origin.recipe == recipe:
+            return ""
+        difference = first_difference(of_any_seed(origin.parameters), of_any_seed(parameters))
+        return f"was made with {difference}" if difference else "was made by other code"
 
     def _fault(self, node: Node, origin: Origin) -> str:
         """Say why an artefact of a node is stale; nothing if it is not."""
@@ -169,8 +193,15 @@ class ProjectGraph:
         return self._recipe_with(node, recipes), {**parameters, **self._parameters(node)}
 
     def _recipe_with(self, node: Node, recipes: Mapping[str, str]) -> str:
-        # Which argument is what is said by the order of the inputs.
-        made_by = [self._parameters(node), self.code(node), self._form(node), node.inputs, node.outputs, recipes]
+        # Which argument is what is said by the order of the inputs. Files of another seed lie elsewhere.
+        made_by = [
+            of_any_seed(self._parameters(node)),
+            self.code(node),
+            self._form(node),
+            node.inputs,
+            node.outputs,
+            recipes,
+        ]
         return text_digest(json.dumps(made_by, sort_keys=True))
 
     def _known(

@@ -18,13 +18,13 @@ from kedro.framework.project import pipelines
 from kedro.pipeline import Pipeline
 from kedro.pipeline.node import Node
 
-from deephash_pipeline.common.cell import FIELD
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.progress import duration
 from deephash_pipeline.common.working_place import CODE, FORCED, WorkingPlace
+from deephash_pipeline.pipelines.names import FIELD, TUNING
 from deephash_pipeline.project.datasets.atomic_file import AtomicFileDataset
 from deephash_pipeline.project.freshness.graph import Catalog, ProjectGraph
-from deephash_pipeline.project.freshness.mending import mending_command
+from deephash_pipeline.project.freshness.mending import mending_command, mending_commands_of_seeds
 from deephash_pipeline.project.freshness.waiting import nodes_to_run, with_those_before
 from deephash_pipeline.provenance import code_version
 from deephash_pipeline.provenance.lock import RunLock, sweep
@@ -79,20 +79,20 @@ def refuse_what_is_stale(graph: ProjectGraph, pipeline: Pipeline, run_params: Ma
     if damaged or not POLICY.stale_allowed:
         # What is read only where it is there, and is not made by what makes all it needs.
         made = set[str]().union(*(pipelines[name].all_outputs() for name in ("full", FIELD, TUNING)), pipeline.inputs())
-        unneeded = [str(graph.path(name)) for name, _ in faults if name not in made]
+        others = {name: seed for name, _ in faults if (seed := graph.another_seed(name)) is not None}
+        unneeded = [str(graph.path(name)) for name, _ in faults if name not in made and name not in others]
         if unneeded:
             remedy = f"delete {' and '.join(unneeded)}, which this run can do without"
         else:
-            names = [name for name, _ in faults]
-            mending = mending_command(names, pipeline, graph.catalog, run_params, POLICY.conf_source)
-            remedy = f"`{mending}` makes again what is needed"
+            names = [name for name, _ in faults if name not in others]
+            of_this_seed = [mending_command(names, pipeline, graph.catalog, run_params, POLICY.conf_source)]
+            of_others = mending_commands_of_seeds(others.values(), run_params, POLICY.conf_source)
+            commands = [*(of_this_seed if names else []), *of_others]
+            remedy = f"{' and '.join(f'`{each}`' for each in commands)} makes again what is needed"
         raise InputError(f"{message}: {remedy}" + ("" if damaged else "; --stale=allow uses what is stale"))
     logger.warning("stale artefacts are used: %s", message)
     return f"Stale artefacts were used for this report: {message}."
 
-
-TUNING = "tuning"
-"""Pipeline whose outputs are searched for, hours each."""
 
 MADE_HERE = "0[2-8]_*"
 """Folders of what runs make, in that of the data."""

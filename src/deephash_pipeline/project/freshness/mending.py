@@ -2,17 +2,18 @@
 
 import json
 import shlex
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from kedro.framework.project import pipelines
 from kedro.pipeline import Pipeline
 from kedro.pipeline.node import Node
 
-from deephash_pipeline.common.cell import FIELD
+from deephash_pipeline.pipelines.names import FIELD
 from deephash_pipeline.project.freshness.graph import Catalog, ProjectGraph
 from deephash_pipeline.project.freshness.waiting import waiting_nodes
 from deephash_pipeline.project.parameters import flatten
+from deephash_pipeline.project.replicate import REPLICATE
 
 
 def mending_command(
@@ -27,12 +28,43 @@ def mending_command(
         run_params: options of that run, as Kedro's hooks get them.
         conf_source: folder of its configuration; None for the project's.
     """
+    made_by = _maker_of(names, run_params)
+    narrowed = _narrowest(pipelines[made_by], names, pipeline, catalog)
+    return _command(made_by, narrowed, run_params, conf_source)
+
+
+def mending_commands_of_seeds(
+    others: Iterable[tuple[str, int]], run_params: Mapping[str, Any], conf_source: str | None
+) -> Iterator[str]:
+    """Yield for each seed a run that makes some datasets by it.
+
+    Args:
+        others: names of datasets, each with the number of its seed.
+        run_params: options of the run at hand, as Kedro's hooks get them.
+        conf_source: folder of its configuration; None for the project's.
+    """
+    by_seed: dict[int, list[str]] = {}
+    for name, replicate in others:
+        by_seed.setdefault(replicate, []).append(name)
+    for replicate, names in sorted(by_seed.items()):
+        parameters = {**(run_params.get("runtime_params") or {}), REPLICATE: replicate}
+        narrowed = {"to-outputs": ",".join(sorted(names))}
+        yield _command(
+            _maker_of(names, run_params), narrowed, {**run_params, "runtime_params": parameters}, conf_source
+        )
+
+
+def _maker_of(names: Collection[str], run_params: Mapping[str, Any]) -> str:
+    """Name a pipeline that makes all of some datasets, ``full`` if it does, or if none does."""
     own = run_params.get("pipeline_names") or ()
     order = [name for name in ("full", *own, FIELD, *pipelines) if name in pipelines]
-    made_by = next((name for name in order if {*names} <= pipelines[name].all_outputs()), "full")
+    return next((name for name in order if {*names} <= pipelines[name].all_outputs()), "full")
+
+
+def _command(pipeline: str, narrowed: Mapping[str, str], run_params: Mapping[str, Any], conf_source: str | None) -> str:
     options = {
-        "pipelines": made_by,
-        **_narrowest(pipelines[made_by], names, pipeline, catalog),
+        "pipelines": pipeline,
+        **narrowed,
         "env": run_params.get("env"),
         "conf-source": conf_source,
         "params": _written(run_params.get("runtime_params") or {}),

@@ -20,8 +20,9 @@ from kedro.io import DataCatalog
 from kedro.pipeline import Pipeline
 from kedro.pipeline.node import Node
 
-from deephash_pipeline.common.cell import FIELD, Cell
+from deephash_pipeline.common.cell import Cell
 from deephash_pipeline.pipelines.grid import CLASSIFIER_BASELINE
+from deephash_pipeline.pipelines.names import FIELD
 from deephash_pipeline.project.tracking.description import (
     LONGEST_TAG,
     benchmark_of,
