@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
-from deephash_pipeline.project.context import ProjectContext
 from deephash_pipeline.project.environments import LayeredConfigLoader
 
 
@@ -15,11 +14,12 @@ class LateHooks:
     def _made(self) -> tuple[Any, ...]:
         # ruff: noqa: PLC0415
         from deephash_pipeline.project.checks import SoundRun
+        from deephash_pipeline.project.configured import NamedParameters
         from deephash_pipeline.project.freshness import Provenance
         from deephash_pipeline.project.hooks import ResultTable
         from deephash_pipeline.project.tracking import MlflowTracking
 
-        return ResultTable(), MlflowTracking(), Provenance(), SoundRun()
+        return NamedParameters(), ResultTable(), MlflowTracking(), Provenance(), SoundRun()
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self._made)
@@ -27,7 +27,6 @@ class LateHooks:
 
 HOOKS = LateHooks()
 
-CONTEXT_CLASS = ProjectContext
 CONFIG_LOADER_CLASS = LayeredConfigLoader
 CONFIG_LOADER_ARGS = {
     "base_env": "base",

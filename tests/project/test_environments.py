@@ -8,8 +8,9 @@ import yaml
 
 from deephash_pipeline.cli.project_faults import configuration_fault
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.project.environments import LayeredConfigLoader, environments, refuse_other_numbers
+from deephash_pipeline.project.environments import LayeredConfigLoader, environments
 from deephash_pipeline.project.origins import origins
+from deephash_pipeline.project.other_numbers import refuse_other_numbers
 from deephash_pipeline.settings import CONFIG_LOADER_ARGS
 from tests.configuration import CONF, ENVIRONMENTS, configured
 

@@ -11,7 +11,7 @@ from kedro.framework.startup import bootstrap_project
 from kedro.framework.project import pipelines
 bootstrap_project({{}})
 from deephash_pipeline.cli.main import cli
-assert "full" in pipelines and len(pipelines) == 25 and "run" in cli.list_commands(None)
+assert "full" in pipelines and len(pipelines) == 24 and "run" in cli.list_commands(None)
 print(*(name for name in {HEAVY} if name in sys.modules))
 """
 

@@ -2,13 +2,14 @@
 
 import operator
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from typing import Any
 
 import click
 import yaml  # type: ignore[import-untyped]
-from kedro.framework.cli.utils import _split_params, split_string
+from kedro.framework.cli.project import run as kedro_run
+from kedro.framework.cli.utils import split_string
 from kedro.framework.project import pipelines
 from kedro.framework.session import KedroSession
 from kedro.pipeline import Pipeline
@@ -20,12 +21,16 @@ from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.project_folder import project_root
 from deephash_pipeline.pipelines.names import INDEXING
 from deephash_pipeline.project.checks import check_parameters
-from deephash_pipeline.project.environments import refuse_other_numbers
 from deephash_pipeline.project.freshness import states
 from deephash_pipeline.project.freshness.graph import Catalog
+from deephash_pipeline.project.other_numbers import refuse_other_numbers
 from deephash_pipeline.provenance.states import Kind, summarised
 
 ENV_HELP = "Environment of conf/, such as mnist; digits by default."
+
+
+split_as_kedro: Any = next(option.callback for option in kedro_run.params if option.name == "params")
+"""How ``kedro run`` takes ``--params`` apart."""
 
 
 @of_option
@@ -47,7 +52,7 @@ def split_params(context: click.Context, parameter: click.Parameter, value: Any)
             raise InputError(f"--params: `{name}` is there twice: give one value")
         given.add(name)
     try:
-        return _split_params(context, parameter, value)
+        return split_as_kedro(context, parameter, value)
     except yaml.YAMLError as error:
         raise InputError(f"--params={value}: that is no plain YAML: leave tags out") from error
 
@@ -60,7 +65,7 @@ def status(env: str | None, names: list[str], params: dict[str, Any]) -> None:
     """Print what is fresh, stale, missing, damaged or without a manifest."""
     enter_project()
     pipeline = joined(names)
-    catalog = open_catalog(env, params, names=names)
+    catalog = open_catalog(env, params)
     # None is needed, but what there is should be known.
     indexes = [node for node in pipelines[INDEXING].nodes if catalog.exists(node.outputs[0])]
     found = states(pipeline + Pipeline(indexes), catalog)
@@ -93,7 +98,6 @@ def open_catalog(
     env: str | None,
     parameters: Mapping[str, Any] | None = None,
     conf_source: str | None = None,
-    names: Iterable[str] = ("full",),
 ) -> Catalog:
     """Read the catalog of the project in the working directory, with its parameters.
 
@@ -101,22 +105,18 @@ def open_catalog(
         env: environment; None for the one that runs without a name.
         parameters: parameters beside those of the environment.
         conf_source: folder of the configuration; None for the project's.
-        names: names of the pipelines whose nodes say which types parameters have.
 
     Raises:
         InputError: a parameter cannot be used.
     """
     created: Any = KedroSession.create(env=env, runtime_params=dict(parameters or {}), conf_source=conf_source)
     with created as session:
-        catalog = catalog_of(session, names)
+        catalog = catalog_of(session)
     check_parameters(catalog, project_root())
     return catalog
 
 
-def catalog_of(session: Any, names: Iterable[str] = ("full",)) -> Catalog:
+def catalog_of(session: Any) -> Catalog:
     """Give the catalog of a session, see `open_catalog`."""
-    context = session.load_context()
-    # As `KedroSession.run` does: else every pipeline there is would be made, to look at the types that it expects.
-    context._pipelines_to_validate = list(names)
-    catalog: Catalog = context.catalog
+    catalog: Catalog = session.load_context().catalog
     return catalog

@@ -20,9 +20,9 @@ from deephash_pipeline.common.errors import InputError, blamed_on
 from deephash_pipeline.pipelines.grid import INDEXED
 from deephash_pipeline.pipelines.names import FIELD, FIELD_AT_A_GLANCE, FULL_AT_A_GLANCE, INDEXING, LONG_CODES
 from deephash_pipeline.project.checks import refuse_versions
-from deephash_pipeline.project.environments import refuse_other_numbers
 from deephash_pipeline.project.freshness import POLICY, ProjectGraph, nodes_to_run
 from deephash_pipeline.project.hooks import ResultTable
+from deephash_pipeline.project.other_numbers import refuse_other_numbers
 from deephash_pipeline.project.runners import RUNNERS
 from deephash_pipeline.provenance.lock import RunLock
 
@@ -185,7 +185,7 @@ def within_stages(namespaces: Sequence[str], pipeline: Pipeline) -> list[str]:
 
 def _is_up_to_date(names: Sequence[str], pipeline: Pipeline, options: Mapping[str, Any]) -> bool:
     """Say whether a run would do nothing; then show what it would have shown."""
-    catalog = open_catalog(options["env"], options["params"], options["conf_source"], names)
+    catalog = open_catalog(options["env"], options["params"], options["conf_source"])
     folder = ProjectGraph(pipeline.nodes, catalog).benchmark_folder
     # All was made, but temporary files may be left, and MLflow shows the run as at work: a run of no nodes ends that.
     if folder is not None and RunLock(folder).is_left:

@@ -19,6 +19,8 @@ from typing import Any, ClassVar, TypeVar, cast
 
 import numba
 from numba.core import config
+
+# Private: numba has no public way to say where machine code is kept and what makes it out of date.
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
 
 PACKAGE = Path(__file__).resolve().parents[1]
@@ -45,6 +47,7 @@ def compiled(**options: Any) -> Callable[[Function], Function]:
     def compile_late(function: Function) -> Function:
         dispatcher: Any = numba.njit(nogil=True, **options)(function)
         if base_folder() is not None:
+            # Private: as above; `enable_caching` puts numba's own there.
             dispatcher._cache = _Kept(function)  # type: ignore[no-untyped-call]
         return cast(Function, dispatcher)
 

@@ -144,10 +144,12 @@ def read_all(addresses: Sequence[str]) -> list[bytes | None]:
     Raises:
         InputError: see `reached`.
     """
+    import fsspec  # noqa: PLC0415 - as in `reached`
+
     # s3fs would first ask for a file's size, to fetch a large one in parts.
     options = {"max_concurrency": 1} if addresses[0].startswith("s3:") else {}
     with reached(addresses[0], **options) as (filesystem, _):
-        paths = [filesystem._strip_protocol(address) for address in addresses]
+        paths = [fsspec.core.strip_protocol(address) for address in addresses]
         # Unlike `cat`, it takes brackets in a name for what they are.
         contents = filesystem.cat_ranges(paths, None, None, on_error="return")
         for content in contents:

@@ -14,20 +14,22 @@ Globals that nothing reads are refused: they are misspelt.
 """
 
 import difflib
+import io
 import logging
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections import ChainMap
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import yaml  # type: ignore[import-untyped]
 from kedro.config import MissingConfigException, OmegaConfigLoader
 from omegaconf import OmegaConf
 
 from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.project.other_numbers import refuse_other_numbers
 from deephash_pipeline.project.parameters import flatten, merged, unread_parameters
 from deephash_pipeline.project.replicate import SEED_FOLDER, replicate_of, require_replicate, seed_folder
 
@@ -40,8 +42,7 @@ KNOWN = {EXTENDS, RECIPE, BENCHMARK, "network", "raw_images", "source"}
 """Globals that an environment may state, besides those of the base and those that a file of its configuration reads."""
 READ = re.compile(r"\$\{globals: *([\w.]+)")
 LOCAL = "local"
-ANOTHER_NUMBER = re.compile(r"[-+]?(0[0-7_]+|[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?)")
-"""Plain scalars of which YAML 1.1 makes another number: octal and sexagesimal ones."""
+SUFFIXES = (".yml", ".yaml", ".json")
 
 
 def environments(conf: Path) -> list[str]:
@@ -75,19 +76,37 @@ class LayeredConfigLoader(OmegaConfigLoader):
             if name.startswith("_") or "._" in name:
                 raise InputError(f"unknown parameter `{name}`: names that begin with _ are for files alone")
         if LOCAL not in (self.env, self.default_run_env):
-            for unread in self._files(LOCAL):
+            for unread in self._all_files(LOCAL):
                 logger.warning("%s is not read: move it to conf/<name>/, and add --env=<name>", unread)
         with suppress(MissingConfigException):
             for unread in self._unread_files():
                 logger.warning("%s is not read: name it globals.yml, parameters*.yml or catalog*.yml", unread)
 
     def __getitem__(self, key: str) -> dict[str, Any]:
-        """Give what Kedro gives; of parameters each block with the defaults of its group."""
-        found: dict[str, Any] = super().__getitem__(key)
+        """Give the layers merged, each over those before it; of parameters each block with the defaults of its group.
+
+        Raises:
+            MissingConfigException: there are no files, nor an environment of this name.
+        """
+        if key in self.data:
+            return dict(self.data[key])
+        OmegaConf.register_new_resolver("runtime_params", self._run_parameter, replace=True)
+        if not any(list(self._found(layer, key)) for layer in self.layers) and key != "globals":
+            raise MissingConfigException(f"{self.conf_source} has no files of {key} for {', '.join(self.layers)}")
+        read = [self.read(layer, key) for layer in self.layers]
+        if key == "globals":
+            self._refuse_unread(read[0])
+            own = {BENCHMARK: self.env or self.default_run_env}
+            found = merged_layers([*read[:-1], own, read[-1], {SEED_FOLDER: seed_folder(self.replicate)}])
+            return {name: value for name, value in found.items() if name not in (EXTENDS, RECIPE)}
         if key != "parameters":
-            return found
+            # Entries of the catalog are replaced as a whole.
+            return dict(ChainMap(*reversed(read)))
+        found = merged_layers(read)
         require_replicate(found, self.replicate)
-        return with_defaults(found)
+        # They are asked for three times in a command.
+        self.data[key] = with_defaults(found)
+        return dict(self.data[key])
 
     @property
     def replicate(self) -> int:
@@ -123,7 +142,7 @@ class LayeredConfigLoader(OmegaConfigLoader):
         """Yield the recipe that a layer states, if it does."""
         recipe = self._stated(layer, RECIPE)
         if recipe is not None:
-            if not (isinstance(recipe, str) and recipe and self._fs.isfile(self.path_of(f"{RECIPES}/{recipe}"))):
+            if not (isinstance(recipe, str) and recipe and self._files.isfile(self.path_of(f"{RECIPES}/{recipe}"))):
                 where = f"{Path(self.conf_source).name}/{RECIPES}"
                 raise InputError(
                     f"{self.globals_of(layer)}: `{RECIPE}: {recipe}`, and there is no such file: name one of {where}"
@@ -133,74 +152,100 @@ class LayeredConfigLoader(OmegaConfigLoader):
     def _stated(self, layer: str, name: str) -> Any:
         return self.read(layer, "globals").get(name)
 
+    def _run_parameter(self, name: str, default: Any = None) -> Any:
+        """Resolve ``${runtime_params:name, default}``."""
+        found = OmegaConf.select(OmegaConf.create(self.runtime_params or {}), name, default=default)
+        if found is None:
+            raise InputError(
+                f"the configuration asks for the parameter `{name}` of the run: give it, --params={name}=..."
+            )
+        return found
+
     def _is_folder(self, layer: str) -> bool:
-        return "/" not in layer and bool(self._fs.isdir(self._get_conf_env_path(layer)))
+        return "/" not in layer and bool(self._files.isdir(self._place(layer)))
+
+    @property
+    def _files(self) -> Any:
+        """Where the configuration lies: a folder, or an archive of one."""
+        # Private: Kedro has opened it, by its kind.
+        return self._fs
+
+    def _place(self, layer: str) -> str:
+        # Private: only Kedro knows what an archive calls its folder.
+        return str(self._get_conf_env_path(layer))
 
     def path_of(self, layer: str) -> str:
         """Give the path of the folder or file of a layer."""
-        path = self._get_conf_env_path(layer)
+        path = self._place(layer)
         return path if self._is_folder(layer) else f"{path}.yml"
 
     def globals_of(self, layer: str) -> str:
         """Name the file with the globals of a layer."""
         return f"{Path(self.conf_source).name}/{layer}{'/globals.yml' if self._is_folder(layer) else '.yml'}"
 
-    def _files(self, layer: str) -> list[str]:
+    def _all_files(self, layer: str) -> list[str]:
         """Find what may be configuration in a layer."""
-        found = self._fs.find(self.path_of(layer))
-        return [path for path in found if self._is_valid_config_path(Path(path)) and not self._is_hidden(path)]
+        place = self.path_of(layer)
+        found = (path for path in self._files.find(place) if Path(path).suffix in SUFFIXES)
+        return [path for path in found if not any(part.startswith(".") for part in path[len(place) :].split("/"))]
+
+    def _found(self, layer: str, key: str) -> Iterator[str]:
+        """Find the files of a layer that are read for a key; recipes and variants have parameters and globals alone."""
+        if not self._is_folder(layer):
+            yield from [self.path_of(layer)] if key in ("globals", "parameters") else []
+            return
+        patterns = (f"{self.path_of(layer)}/{pattern}" for pattern in self.config_patterns[key])
+        matching = {path for pattern in patterns for path in self._files.glob(pattern)}
+        yield from (path for path in self._all_files(layer) if path in matching)
 
     def _unread_files(self) -> list[str]:
         """Find those in folders that no pattern matches."""
-        patterns = [pattern for of_key in self.config_patterns.values() for pattern in of_key]
-        folders = [self.path_of(layer) for layer in self.layers if self._is_folder(layer)]
-        read = {path for folder in folders for pattern in patterns for path in self._fs.glob(f"{folder}/{pattern}")}
-        return sorted({path for layer in self.layers if self._is_folder(layer) for path in self._files(layer)} - read)
+        folders = [layer for layer in self.layers if self._is_folder(layer)]
+        read = {path for layer in folders for key in self.config_patterns for path in self._found(layer, key)}
+        return sorted({path for layer in folders for path in self._all_files(layer)} - read)
 
     def read(self, layer: str, key: str) -> dict[str, Any]:
-        """Read what a layer alone says: patterns, duplicates and resolvers are Kedro's."""
-        found: dict[str, Any] = self.load_and_merge_dir_config(
-            self._get_conf_env_path(layer), self.config_patterns[key], key, set(), key == "credentials"
-        )
-        return found
+        """Read what a layer alone says: patterns, duplicates and resolvers are Kedro's.
+
+        Raises:
+            InputError: a number would be taken for another, or for a name.
+            MissingConfigException: there is no such layer.
+        """
+        if self._is_folder(layer):
+            for file in self._found(layer, key):
+                self._content(file)
+            patterns, is_secret = self.config_patterns[key], key == "credentials"
+            found: dict[str, Any] = self.load_and_merge_dir_config(self._place(layer), patterns, key, set(), is_secret)
+            return found
+        if not self._files.isfile(self.path_of(layer)):
+            folder = self._place(layer.removeprefix(f"{VARIANTS}/"))
+            raise MissingConfigException(
+                f"there is no environment `{Path(layer).name}`, neither {folder} nor {self.path_of(layer)}"
+            )
+        said = _section(self._content(self.path_of(layer)), key)
+        stated = OmegaConf.merge(said, self.runtime_params or {}) if key == "parameters" else said
+        return {str(name): value for name, value in _resolved(stated).items() if not str(name).startswith("_")}
 
     def statements(self, key: str) -> Iterator[tuple[str, Any]]:
         """Yield each file that is read and what it says, resolvers as they are written, in the order of the layers."""
         for layer in self.layers:
-            path = self._get_conf_env_path(layer)
-            for file, content in self._read_dir_configs(path, self.config_patterns[key], key, set()).items():
-                yield self._shown(file), OmegaConf.to_container(content)
+            for file in self._found(layer, key):
+                content = self._content(file)
+                said = content if self._is_folder(layer) else _section(content, key)
+                yield self._shown(file), OmegaConf.to_container(said)
 
-    def _shown(self, file: Path) -> str:
+    def _shown(self, file: str) -> str:
         return os.path.relpath(file, Path(self.conf_source).parent)
 
-    def _read_dir_configs(self, conf_path: str, patterns: Any, key: str, *more: Any) -> dict[Path, Any]:
-        """Read files as Kedro does, and refuse numbers that would be taken for others, and for names."""
-        path = Path(conf_path)
-        if is_folder := self._fs.isdir(path.as_posix()):
-            found: dict[Path, Any] = super()._read_dir_configs(conf_path, patterns, key, *more)
-        else:
-            # Kedro asks for the folder of the environment that runs, and that may be a file.
-            folder = path.parent if path.parent.name in (RECIPES, VARIANTS) else path.parent / VARIANTS
-            found = super()._read_dir_configs(str(folder), [f"{path.name}.yml"], key, *more)
-            if not found:
-                raise MissingConfigException(f"there is no environment `{path.name}`, neither {path} nor {folder}")
-        for file, content in found.items():
-            refuse_other_numbers(self._fs.cat_file(file.as_posix()).decode(), self._shown(file))
-            for name in content if OmegaConf.is_dict(content) else ():
-                if not isinstance(name, str):
-                    raise InputError(f"{self._shown(file)}: `{name}` is no text to YAML: write the name in quotes")
-        return found if is_folder else {file: _section(content, key) for file, content in found.items()}
-
-    def _merge_configs(self, config: dict[str, Any], env_config: dict[str, Any], key: str, env_path: str) -> Any:
-        if key == "globals":
-            self._refuse_unread(config)
-            folder = {SEED_FOLDER: seed_folder(self.replicate)}
-            env_config = {BENCHMARK: self.env or self.default_run_env, **env_config, **folder}
-        for layer in self.layers[1:-1]:
-            config = super()._merge_configs(config, self.read(layer, key), key, self._get_conf_env_path(layer))
-        found = super()._merge_configs(config, env_config, key, env_path)
-        return {name: value for name, value in found.items() if key != "globals" or name not in (EXTENDS, RECIPE)}
+    def _content(self, file: str) -> Any:
+        """Read a file, and refuse numbers that would be taken for others, and for names."""
+        text: str = self._files.cat_file(file).decode()
+        refuse_other_numbers(text, self._shown(file))
+        content = OmegaConf.load(io.StringIO(text))
+        for name in content if OmegaConf.is_dict(content) else ():
+            if not isinstance(name, str):
+                raise InputError(f"{self._shown(file)}: `{name!r}` is no text to YAML: write the name in quotes")
+        return content
 
     def _refuse_unread(self, base: dict[str, Any]) -> None:
         """Refuse globals of the environments that nothing reads.
@@ -208,7 +253,7 @@ class LayeredConfigLoader(OmegaConfigLoader):
         Raises:
             InputError: there is one.
         """
-        files = [self._fs.cat_file(path) for layer in self.layers for path in self._files(layer)]
+        files = [self._files.cat_file(path) for layer in self.layers for path in self._all_files(layer)]
         read = KNOWN | flatten("", base).keys() | set(READ.findall(b"\n".join(files).decode(errors="replace")))
         for layer in self.layers[1:]:
             for name in unread_parameters(self.read(layer, "globals"), read):
@@ -219,6 +264,16 @@ class LayeredConfigLoader(OmegaConfigLoader):
                     nearest = difflib.get_close_matches(name, sorted(read), n=1, cutoff=0)[0]
                     remedy = f"do you mean `{nearest}`?"
                 raise InputError(f"{self.globals_of(layer)}: nothing reads `{name}`: {remedy}")
+
+
+def merged_layers(layers: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Merge mappings name by name, each over those before it."""
+    return _resolved(OmegaConf.merge(*map(dict, layers)))
+
+
+def _resolved(content: Any) -> dict[str, Any]:
+    found: Any = OmegaConf.to_container(content, resolve=True)
+    return {**found}
 
 
 def with_defaults(parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -244,28 +299,3 @@ def _section(content: Any, key: str) -> Any:
     if key == "parameters":
         return OmegaConf.masked_copy(content, [name for name in content if name != "globals"])
     return OmegaConf.create()
-
-
-def refuse_other_numbers(text: str, where: str) -> None:
-    """Refuse plain numbers that YAML takes for others.
-
-    Raises:
-        InputError: one begins with 0, which is octal, or has colons, which are sixties; or a line is no YAML.
-
-    Example:
-        >>> refuse_other_numbers("rates: [0.5, 10, '042']", "parameters.yml")
-        >>> refuse_other_numbers("seed: 042", "parameters.yml")
-        Traceback (most recent call last):
-        deephash_pipeline.common.errors.InputError: parameters.yml: `042` would be read as 34: write ...
-    """
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    try:
-        scalars = [event for event in yaml.parse(text, loader) if isinstance(event, yaml.ScalarEvent)]
-    except yaml.YAMLError as error:
-        raise InputError(f"{where}: that is no YAML: close quotes and brackets, or put all of it in quotes") from error
-    for scalar in scalars:
-        if not scalar.style and ANOTHER_NUMBER.fullmatch(scalar.value):
-            raise InputError(
-                f"{where}: `{scalar.value}` would be read as {yaml.safe_load(scalar.value)}: write the number without "
-                "leading zeros and colons, or text in quotes"
-            )

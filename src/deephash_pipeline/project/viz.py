@@ -5,16 +5,16 @@ nodes: minutes, where there are thousands.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence, Set
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import RedirectResponse
-from kedro.pipeline import Pipeline
+from kedro.pipeline import Node, Pipeline
 from kedro_viz.api import apps
 from kedro_viz.api.rest.responses import save_responses
 from kedro_viz.data_access import DataAccessManager, data_access_manager
-from kedro_viz.data_access.repositories import ModularPipelinesRepository
+from kedro_viz.data_access.repositories import CatalogRepository, ModularPipelinesRepository
 from kedro_viz.models.flowchart.named_entities import RegisteredPipeline
 from kedro_viz.services import layers_services
 
@@ -24,6 +24,7 @@ from deephash_pipeline.pipelines.names import FULL_AT_A_GLANCE
 class LateLayout(DataAccessManager):  # type: ignore[misc]
     """What Kedro-Viz shows; it opens with `FULL_AT_A_GLANCE`, for with more code lengths the codes hide the stages."""
 
+    catalog: CatalogRepository
     _waiting: dict[str, Pipeline]
 
     def add_catalog(self, catalog: Any, pipelines: dict[str, Pipeline]) -> None:
@@ -51,8 +52,10 @@ class LateLayout(DataAccessManager):  # type: ignore[misc]
         if (pipeline := self._waiting.pop(registered_pipeline_id, None)) is not None:
             self.modular_pipelines[registered_pipeline_id] = Namespaces()
             self.resolve_dataset_factory_patterns(self.catalog.get_catalog(), {registered_pipeline_id: pipeline})
-            # Layers of the datasets that were looked up just now.
-            self.catalog._layers_mapping = None
+            # One that looks for layers again, for datasets were looked up just now.
+            catalog = self.catalog.get_catalog()
+            self.catalog = CatalogRepository()
+            self.catalog.set_catalog(catalog)
             self.add_pipeline(registered_pipeline_id, pipeline)
         return super().create_modular_pipelines_tree_for_registered_pipeline(registered_pipeline_id)
 
@@ -67,18 +70,53 @@ class Namespaces(ModularPipelinesRepository):  # type: ignore[misc]
 
     def populate_tree(self, pipeline: Pipeline) -> None:
         """Note what each namespace reads, makes and holds."""
-        inside = defaultdict(list)
-        for node in pipeline.nodes:
-            for namespace in self._explode_namespace(node.namespace or ""):
-                inside[namespace].append(node)
-        readers = Counter(name for node in pipeline.nodes for name in node.inputs)
-        for namespace, nodes in sorted(inside.items()):
-            read = Counter(name for node in nodes for name in node.inputs)
-            made = {name for node in nodes for name in node.outputs}
-            self.get_or_create_modular_pipeline(namespace)
-            self._add_inputs(namespace, read.keys() - made)
-            self._add_outputs(namespace, {name for name in made if not read[name] or readers[name] > read[name]})
-            self._add_children(namespace, nodes)
+        super().populate_tree(Parts(pipeline))
+
+
+class Parts:
+    """A pipeline as its parts by namespace are asked for, each looked up in place of made.
+
+    Args:
+        pipeline: the pipeline.
+    """
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        self.nodes = pipeline.nodes
+        self._readers = Counter(name for node in self.nodes for name in node.inputs)
+        self._inside = defaultdict(list)
+        for node in self.nodes:
+            parts = (node.namespace or "").split(".")
+            for depth in range(1, len(parts) + 1):
+                self._inside[".".join(parts[:depth])].append(node)
+
+    def only_nodes_with_namespaces(self, namespaces: Sequence[str]) -> "Part":
+        """Give the part with one namespace."""
+        return Part(self._inside[namespaces[0]])
+
+    def __sub__(self, part: "Part") -> "Part":
+        """Give what reads of the rest."""
+        return Part([], {name for name, readers in self._readers.items() if readers > part.reads[name]})
+
+
+class Part:
+    """Some nodes of a pipeline, or what the rest of it reads."""
+
+    def __init__(self, nodes: Sequence[Node], read: Set[str] = frozenset()) -> None:
+        self.nodes = nodes
+        self.reads = Counter(name for node in nodes for name in node.inputs)
+        self._read = read or self.reads.keys() - self.all_outputs()
+
+    def inputs(self) -> Set[str]:
+        """Name what is read and not made."""
+        return set(self._read)
+
+    def outputs(self) -> set[str]:
+        """Name what is made and not read."""
+        return self.all_outputs() - self.reads.keys()
+
+    def all_outputs(self) -> set[str]:
+        """Name what is made."""
+        return {name for node in self.nodes for name in node.outputs}
 
 
 def lay_out_late() -> None:
@@ -91,6 +129,7 @@ def lay_out_late() -> None:
     """
     if isinstance(data_access_manager, LateLayout):
         return
+    # Private: every module of Kedro-Viz has imported this one object.
     data_access_manager.__class__ = LateLayout
     save_nodes, create_app = save_responses.save_api_node_response_to_fs, apps.create_api_app_from_project
 
@@ -98,6 +137,7 @@ def lay_out_late() -> None:
         data_access_manager.lay_out_all()
         save_nodes(*arguments)
 
+    # Private: there is no hook before Kedro-Viz writes files.
     save_responses.save_api_node_response_to_fs = save_all_nodes
 
     def create_app_that_opens_on_stages(*arguments: Any, **options: Any) -> FastAPI:
@@ -112,4 +152,5 @@ def lay_out_late() -> None:
 
         return app
 
+    # Private: nor one that gives the page an address to begin with.
     apps.create_api_app_from_project = create_app_that_opens_on_stages

@@ -78,7 +78,9 @@ def replace_dropout(module: nn.Module) -> list[CounterBasedDropout]:
     """
     device = next((parameter.device for parameter in module.parameters()), None)
     for parent in list(module.modules()):
-        for name, child in list(parent._modules.items()):
+        # A layer that is there twice is replaced twice.
+        below = list(parent.named_modules(remove_duplicate=False))
+        for name, child in ((name, child) for name, child in below if name and "." not in name):
             if isinstance(child, DEPENDING_ON_ORDER):
                 raise InputError(
                     f"{type(child).__name__} draws numbers that depend on what was drawn before: use Dropout instead"

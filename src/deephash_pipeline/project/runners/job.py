@@ -10,13 +10,13 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from kedro.framework.hooks.manager import _create_hook_manager
 from kedro.pipeline.node import Node
 from kedro.runner.task import Task
 
 from deephash_pipeline.common.devices import threads
 from deephash_pipeline.common.errors import chain_of
 from deephash_pipeline.project.freshness.graph import Catalog
+from deephash_pipeline.project.runners.hooks import hook_manager_of
 
 PACKAGE = "deephash_pipeline"
 IN_WORKER = "in_worker"
@@ -59,9 +59,7 @@ def run_node(job: Job, node: Node, thread_count: int = 1) -> None:
     """
     os.chdir(job.project)
     logging.getLogger(PACKAGE).setLevel(job.log_level)
-    hook_manager = _create_hook_manager()
-    for hook in job.hooks:
-        hook_manager.register(hook)
+    hook_manager = hook_manager_of(job.hooks)
     with threads(thread_count):
         Task(node, job.catalog, is_async=False, hook_manager=hook_manager, run_id=job.run_id).execute()
 

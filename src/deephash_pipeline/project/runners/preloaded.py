@@ -2,6 +2,8 @@
 
 from importlib import import_module
 
+import torch
+
 from deephash_pipeline.common.imports import imported_for_good
 from deephash_pipeline.pipeline_registry import OTHERS, STAGES
 
@@ -11,4 +13,4 @@ with imported_for_good():
     import deephash_pipeline.project.runners.workers  # noqa: F401
 
 # Optimisers import PyTorch's compiler, used or not. It brings Triton, which must not be frozen with the others.
-import torch._dynamo  # noqa: F401
+torch.compiler.disable(len)  # type: ignore[no-untyped-call]

@@ -12,7 +12,6 @@ from functools import partial
 from typing import Annotated, Any, Literal
 
 from joblib import cpu_count
-from kedro.framework.hooks.manager import _create_hook_manager
 from kedro.io import MemoryDataset
 from kedro.pipeline import Pipeline
 from kedro.runner import AbstractRunner
@@ -25,6 +24,7 @@ from deephash_pipeline.common.parameters import validated
 from deephash_pipeline.common.scripts import refuse_unguarded_script
 from deephash_pipeline.project.freshness import POLICY, nodes_to_run
 from deephash_pipeline.project.freshness.graph import Catalog
+from deephash_pipeline.project.runners.hooks import hook_manager_of
 from deephash_pipeline.project.runners.job import IN_WORKER, Job
 from deephash_pipeline.project.runners.loop import HOOKS, Loop
 from deephash_pipeline.project.runners.schedule import Capacity, Schedule, cuda_devices, needs_of, places_on_devices
@@ -85,7 +85,7 @@ class GridRunner(AbstractRunner):
         only_missing_outputs: bool = False,
     ) -> dict[str, Any]:
         """Run a pipeline, or what of it is not up to date. Hooks see the whole pipeline in either case."""
-        hook_manager = hook_manager or _create_hook_manager()
+        hook_manager = hook_manager or hook_manager_of()
         if not POLICY.skipping:
             return dict(super().run(pipeline, catalog, hook_manager, run_id, only_missing_outputs))
         outputs: dict[str, Any] = {}
@@ -102,6 +102,7 @@ class GridRunner(AbstractRunner):
         return outputs
 
     @property
+    # Private: Kedro would log its lines as this package's, whose own are shown.
     def _logger(self) -> logging.Logger:
         return logging.getLogger("kedro.runner")
 

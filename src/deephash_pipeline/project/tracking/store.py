@@ -141,5 +141,5 @@ def _make(database: Path) -> None:
     for left in (beside, beside.with_name(f"{beside.name}-journal")):
         left.unlink(missing_ok=True)
     beside.touch()
-    SqlAlchemyStore(f"sqlite:///{beside.as_posix()}", _SERVED)._dispose_engine()  # type: ignore[no-untyped-call]
+    SqlAlchemyStore(f"sqlite:///{beside.as_posix()}", _SERVED).engine.dispose()  # type: ignore[no-untyped-call]
     beside.replace(database)
