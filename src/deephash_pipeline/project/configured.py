@@ -44,10 +44,11 @@ class NamedParameters:
         validated = parameters["parameters"]
         for name, value in self._stated.items():
             refuse_booleans_for_numbers({name: value}, validated, "parameters")
-        for name, value in named(validated):
-            catalog[f"params:{name}"] = value
-        for name, value in grid_parameters(validated.get(REPLICATE, 1)).items():
-            catalog[name] = value
+        added = {f"params:{name}": value for name, value in named(validated)}
+        added |= grid_parameters(validated.get(REPLICATE, 1))
+        # Kedro has named most of them, and warns of what is replaced.
+        for name in added.keys() - set(catalog):
+            catalog[name] = added[name]
 
 
 def named(parameters: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:

@@ -240,8 +240,8 @@ class LayeredConfigLoader(OmegaConfigLoader):
     def _content(self, file: str) -> Any:
         """Read a file, and refuse numbers that would be taken for others, and for names."""
         text: str = self._files.cat_file(file).decode()
-        refuse_other_numbers(text, self._shown(file))
         content = OmegaConf.load(io.StringIO(text))
+        refuse_other_numbers(text, self._shown(file))
         for name in content if OmegaConf.is_dict(content) else ():
             if not isinstance(name, str):
                 raise InputError(f"{self._shown(file)}: `{name!r}` is no text to YAML: write the name in quotes")
