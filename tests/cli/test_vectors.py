@@ -129,7 +129,10 @@ def test_a_label_that_is_a_number_finds_what_was_built_and_what_was_added(comman
         ('search papers.index --id paper/5 --label a --where {"Label":"b"}', "--where has a condition on `label`"),
         ("search papers.index --vectors queries.npy --radius 3", "--rescore, --distinct and --engine are for images"),
         ("search papers.index --vectors queries.npy --rescore", "--rescore, --distinct and --engine are for images"),
-        ("search papers.index --vectors queries.npy --label topc", "no image has the label `topc`: do you mean `topic"),
+        (
+            "search papers.index --vectors queries.npy --label topc",
+            "no vector has the label `topc`: do you mean `to",
+        ),
     ],
 )
 def test_what_does_not_go_together_is_said(command, place, arguments, message):
@@ -151,7 +154,18 @@ def test_a_service_answers_vectors_with_ids_cosines_and_metadata(client, place):
     vector = np.load(place / "queries.npy")[0].tolist()
     found = client.post("/v1/search", json={"vector": vector, "k": 5}).json()
     first = found["results"][0]
-    assert (first["id"], first["metadata"], first["thumbnail"]) == ("paper/5", {"label": "topic 1"}, None)
+    assert (first["id"], first["metadata"]) == ("paper/5", {"label": "topic 1"})
+    assert set(first) == {"id", "label", "metadata", "distance", "cosine"}
+    coded = client.post("/v1/search", json={"vector": vector, "k": 5, "code": True, "recall": 0.1}).json()
+    assert coded["results"][0]["code"] == coded["query"]["code"] and "code" not in found["query"]
+    both = np.load(place / "queries.npy").tolist()
+    where = {"label": {"!=": "topic 2"}}
+    batch = client.post("/v1/search/vectors", json={"vectors": both, "k": 3, "where": where, "metadata": True}).json()
+    alone = [client.post("/v1/search", json={"vector": each, "k": 3, "where": where}).json() for each in both]
+    assert batch["ids"] == [[result["id"] for result in each["results"]] for each in alone]
+    assert batch["cosines"] == [[result["cosine"] for result in each["results"]] for each in alone]
+    assert batch["metadata"] == [[result["metadata"] for result in each["results"]] for each in alone]
+    assert client.post("/v1/search/vectors", json={"vectors": both}).json()["metadata"] is None
     cosines = [result["cosine"] for result in found["results"]]
     assert cosines == sorted(cosines, reverse=True) and cosines[0] == pytest.approx(1, abs=1e-3)
     only = client.post("/v1/search", json={"vector": vector, "k": 5, "where": {"label": {"!=": "topic 1"}}}).json()
@@ -166,7 +180,8 @@ def test_a_service_answers_vectors_with_ids_cosines_and_metadata(client, place):
     assert [result["id"] for result in near["results"]] == [result["id"] for result in found["results"][1:]]
     assert client.get("/v1/items/paper%2F5").json()["label"] == "topic 1"
     [about] = client.get("/v1/indexes").json()
-    assert (about["width"], about["image_shape"]) == (16, None)
+    assert (about["width"], about["image_shape"], about["items"]) == (16, None, 600)
+    assert client.get("/healthz").json()["items"] == 600
 
 
 def test_vectors_are_added_replaced_and_removed_over_http(place, tmp_path):
@@ -208,6 +223,10 @@ def test_vectors_are_added_replaced_and_removed_over_http(place, tmp_path):
     [
         ("POST", "/v1/search", {"vector": [1, 2]}, 422, "vector: it has 2 numbers, papers has vectors of 16 numbers"),
         ("POST", "/v1/search", {"vector": [0] * 16}, 400, "row 0 has zeros alone"),
+        ("POST", "/v1/search", {"vector": [1] * 16, "recall": 2}, 422, "recall: Input should be less than or equal"),
+        ("POST", "/v1/search/vectors", {"vectors": [[1] * 16, [1]]}, 400, "vectors: one has 1 numbers, papers has"),
+        ("POST", "/v1/search/vectors", {"vectors": []}, 422, "vectors: List should have at least 1 item"),
+        ("POST", "/v1/search/vectors", {"vectors": [[1] * 16], "k": 10**6}, 422, "k: at most"),
         ("POST", "/v1/search", {"vector": [1] * 16, "image": "aa"}, 422, "give it or a picture, not both"),
         ("POST", "/v1/search", {"image": "aaaa"}, 422, "has vectors of 16 numbers; send a `vector`"),
         ("POST", "/v1/search", {"vector": [1] * 16, "where": {"year": 3}}, 400, "a column 'year' that this index"),

@@ -60,7 +60,7 @@ def test_it_searches_adds_and_shows_with_the_codes_of_pytorch(address, folder):
         assert found["results"][0]["id"] == "seven"
         assert found["query"]["code"] == bits_of(hasher.encode(folder / "seven.png")[0], 48)
         assert client.get("/v1/items/seven/thumbnail").status_code == 200
-        assert client.get("/healthz").json() == {"status": "ok", "images": 2}
+        assert client.get("/healthz").json() == {"status": "ok", "items": 2, "images": 2}
 
 
 def test_the_image_has_no_pytorch():

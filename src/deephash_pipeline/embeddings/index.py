@@ -15,7 +15,7 @@ from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.own_settings import own_settings
 from deephash_pipeline.embeddings.answers import CosineAnswers, VectorItem
 from deephash_pipeline.embeddings.coder import Coder
-from deephash_pipeline.embeddings.kind import Kind
+from deephash_pipeline.embeddings.kind import OTHER_KIND, UNLIKE, Kind
 from deephash_pipeline.embeddings.recall import Expected, reranking_of
 from deephash_pipeline.embeddings.shards import source_of
 from deephash_pipeline.embeddings.sources import ArrayVectors
@@ -32,12 +32,6 @@ from deephash_pipeline.retrieval.codes import check_count
 
 WHOLE_NUMBER = re.compile(r"0|-?[1-9][0-9]{0,18}")
 """As an integer id is written, which may have so many digits; ``007`` is not 7."""
-UNLIKE = 1024
-"""Candidates for each answer to queries of another kind, of which codes tell less."""
-OTHER_KIND = (
-    "the queries are of another kind than its vectors, with which recall was measured: more candidates are compared; "
-    "build with --queries FILE of such ones to know their recall"
-)
 NEW_ID_BITS = 53
 """JavaScript knows whole numbers of so many."""
 
@@ -69,6 +63,8 @@ class VectorIndex(CodedItems):
     """
 
     index: HammingIndex
+    noun = "vector"
+    takes = frozenset({"recall", "where"})
 
     def __init__(self, coder: Coder, description: Description, index: HammingIndex, folder: Path | None) -> None:
         super().__init__(index, folder)
@@ -156,6 +152,10 @@ class VectorIndex(CodedItems):
     def maker(self) -> str:
         """Method, and how vectors are stored."""
         return f"{self.description.method}, rescored by {self.description.rescore}"
+
+    def warm_up(self) -> None:
+        """Search once: the first time takes seconds."""
+        self.search(np.ones(self.width), 1)
 
     def path_of(self, metadata: dict[str, Any]) -> None:
         """Vectors have no pictures, whatever their metadata say."""

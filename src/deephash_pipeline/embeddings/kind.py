@@ -12,6 +12,12 @@ MOST_OF_A_MEAN = 4096
 HALF, MARGIN = 0.5, 0.5
 FEWEST = 100
 """With fewer vectors their range is not known."""
+UNLIKE = 1024
+"""Candidates for each answer to queries of another kind, of which codes tell less."""
+OTHER_KIND = (
+    "the queries are of another kind than its vectors, with which recall was measured: more candidates are compared; "
+    "build with --queries FILE of such ones to know their recall"
+)
 
 
 class Kind:

@@ -1,9 +1,9 @@
 """Items that are found by their codes, with what makes the codes: what indexes of images and of vectors share."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 from uuid import uuid4
 
 import numpy as np
@@ -29,6 +29,10 @@ class CodedItems(Closing, ABC):
     """
 
     width: int = 0
+    noun: ClassVar[str] = "image"
+    """One of its items, in messages."""
+    takes: ClassVar[frozenset[str]] = frozenset()
+    """Fields of a question that are for some indexes alone, and which this one answers."""
 
     def __init__(self, index: Searchable, folder: Path | None) -> None:
         self.index = index
@@ -62,6 +66,34 @@ class CodedItems(Closing, ABC):
     @abstractmethod
     def encode(self, queries: Any) -> NDArray[np.uint8]:
         """Packed codes of images or vectors, uint8 (n, ceil(code_length / 8))."""
+
+    @abstractmethod
+    def warm_up(self) -> None:
+        """Encode and search once: the first time takes seconds."""
+
+    @property
+    def image_shape(self) -> tuple[int, int, int] | None:
+        """Shape of images as they are encoded; None of vectors."""
+        return None
+
+    def told(self, metadata: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Metadata that an answer has, without bytes, which JSON lacks; None where it has none."""
+        return {column: value for column, value in metadata.items() if not isinstance(value, bytes)}
+
+    def require(self, name: str, fields: Mapping[str, bool]) -> None:
+        """Refuse fields of a question that are given and not for this index.
+
+        Args:
+            name: name of the index in messages.
+            fields: whether each is given.
+
+        Raises:
+            InputError: one is, and this index does not take it.
+        """
+        for field, is_given in fields.items():
+            if is_given and field not in self.takes:
+                others = "pictures" if self.width else "vectors"
+                raise InputError(f"{field}: it is for {others}, {name} has {self.noun}s")
 
     @abstractmethod
     def search(self, queries: Any, k: int, where: Where | None = None) -> Answers:
@@ -106,7 +138,7 @@ class CodedItems(Closing, ABC):
         for label in dict.fromkeys(label_names(labels)):
             values = [label] if label in self._seen_labels else self._stored(label)
             if not values:
-                raise unknown(label, self.labels())
+                raise unknown(label, self.labels(), self.noun)
             # Text that was there is looked for no more: it may be every request's.
             if values == [label]:
                 self._seen_labels.add(label)

@@ -69,12 +69,14 @@ def label_names(labels: Texts) -> list[str]:
     return [one_form(label) for label in texts("label", labels)]
 
 
-def unknown(label: str, known: Sequence[str]) -> InputError:
-    """What is to be raised where no image has a label.
+def unknown(label: str, known: Sequence[str], noun: str = "image") -> InputError:
+    """What is to be raised where no image, or other item, has a label.
 
     Example:
         >>> str(unknown("cta", ["cat", "dog"]))
         'no image has the label `cta`: do you mean `cat`?'
     """
     near = difflib.get_close_matches(label, [name for name in known if name != label], n=1, cutoff=0.0)
-    return InputError(f"no image has the label `{label}`: " + (f"do you mean `{near[0]}`?" if near else "none has any"))
+    return InputError(
+        f"no {noun} has the label `{label}`: " + (f"do you mean `{near[0]}`?" if near else "none has any")
+    )

@@ -60,6 +60,8 @@ class ImageIndex(CodedItems):
         [('one', 0)]
     """
 
+    takes = frozenset({"distinct", "folder", "radius", "rescore"})
+
     def __init__(self, hasher: BaseHasher, index: Searchable, folder: Path | None = None) -> None:
         if hasher.code_length != index.code_length:
             raise InputError(
@@ -247,6 +249,19 @@ class ImageIndex(CodedItems):
         """Delete a picture that `keep_picture` wrote; other files stay."""
         if self.folder is not None and path is not None and PICTURE.fullmatch(path):
             (self.folder / path).unlink(missing_ok=True)
+
+    def warm_up(self) -> None:
+        """Encode a black image and search once: the first time takes seconds."""
+        black = np.zeros((1, *self.hasher.description.image_shape), dtype=np.uint8)
+        self.index.search(self.hasher.encode(black), 1)
+
+    @property
+    def image_shape(self) -> tuple[int, int, int]:
+        """Shape of images as they are encoded."""
+        return self.hasher.description.image_shape
+
+    def told(self, metadata: Mapping[str, Any]) -> None:
+        """Of images an answer has the label, and the picture."""
 
     @property
     def maker(self) -> str:

@@ -43,16 +43,9 @@ def answer(
     """
     began = time.perf_counter()
     item_id = asked if isinstance(asked, str | int) else None
-    where = dict(getattr(question, "where", None) or {})
-    if question.label:
-        if "label" in map(str.lower, where):
-            raise InputError("label: give it, or a condition on `label` in where, not both")
-        where |= images.labelled(question.label)
-    where |= within or {}
+    where = _conditions(images, question.label, getattr(question, "where", None)) | dict(within or {})
     given = {"distinct": question.distinct, "rescore": question.rescore, "radius": question.radius is not None}
-    for field, is_given in given.items():
-        if images.width and is_given:
-            raise InputError(f"{field}: it is for pictures, {name} has vectors")
+    images.require(name, given | {"recall": question.recall is not None})
     if question.rescore and not may_order(images):
         raise InputError(f"rescore: {name} keeps no features, or what orders by them is not installed; leave it out")
     for attempt in range(ATTEMPTS):
@@ -73,14 +66,15 @@ def answer(
             # An answer may have been removed since; the next search does not find it.
             if attempt == ATTEMPTS - 1 or (item_id is not None and item_id not in images.index):
                 raise
+    of_query: dict[str, Any] = {"id": None if item_id is None else str(item_id)}
+    if question.code or not images.width:
+        of_query["code"] = bits_of(query, images.index.code_length)
     return schemas.Results(
         index=name,
         code_length=images.index.code_length,
-        query=schemas.Query(
-            id=None if item_id is None else str(item_id), code=bits_of(query, images.index.code_length)
-        ),
+        query=schemas.Query(**of_query),
         results=[
-            schemas.Result(distance=distance, cosine=cosine, **_fields(name, images, item))
+            schemas.Result(distance=distance, cosine=cosine, **_fields(name, images, item, question.code))
             for (_, distance, cosine), item in zip(nearest, items, strict=True)
         ],
         more=len(found) > question.k,
@@ -100,10 +94,20 @@ def _asking(
         # The item itself is the nearest to itself, and no answer.
         return rescored.codes[0], lambda k: _without(asked, images.search_rescored(rescored, k + 1, where), k)
     if isinstance(asked, str | int):
-        return images.index.get(asked).code, partial(images.search_by_id, asked, where=where)
+        return images.index.get(asked).code, partial(images.search_by_id, asked, where=where, **_recall(question))
     if isinstance(asked, EncodedPixels):
         return asked.codes[0], partial(images.index.search, asked.codes, where=where)
-    return images.encode(asked)[0], partial(images.search, asked, where=where)
+    return images.encode(asked)[0], partial(images.search, asked, where=where, **_recall(question))
+
+
+def _conditions(items: CodedItems, labels: Sequence[str] | None, where: Where | None) -> dict[str, Any]:
+    if labels and "label" in map(str.lower, where or {}):
+        raise InputError("label: give it, or a condition on `label` in where, not both")
+    return {**(where or {}), **(items.labelled(labels) if labels else {})}
+
+
+def _recall(question: schemas.Question | schemas.VectorsQuestion) -> dict[str, Any]:
+    return {} if question.recall is None else {"recall": question.recall}
 
 
 def _without(asked: Any, found: Answers, k: int) -> Answers:
@@ -134,23 +138,46 @@ def answer_codes(images: CodedItems, question: schemas.CodesQuestion) -> schemas
     return schemas.CodesAnswers(ids=ids, distances=found.distances.tolist())
 
 
+def answer_vectors(name: str, items: CodedItems, question: schemas.VectorsQuestion) -> schemas.VectorsAnswers:
+    """Search an index of vectors by several of them.
+
+    Raises:
+        InputError: it has none, they are of another width, or no item has a label.
+    """
+    items.require(name, {"where": True})
+    widths = {len(vector) for vector in question.vectors}
+    if widths != {items.width}:
+        raise InputError(f"vectors: one has {max(widths ^ {items.width})} numbers, {name} has vectors of {items.width}")
+    where = _conditions(items, question.label, question.where)
+    found = items.search(np.array(question.vectors), question.k, where or None, **_recall(question))
+    told = [items.index.items(ids) for ids in found.ids.tolist()] if question.metadata else []
+    return schemas.VectorsAnswers(
+        ids=[list(map(str, ids)) for ids in found.ids.tolist()],
+        cosines=None if found.scores is None else found.scores.tolist(),
+        metadata=[[items.told(item.metadata) or {} for item in each] for each in told] if question.metadata else None,
+    )
+
+
 def described(name: str, images: CodedItems, item: Item) -> schemas.Item:
     """An item of an index."""
     return schemas.Item(**_fields(name, images, item))
 
 
-def _fields(name: str, images: CodedItems, item: Item) -> dict[str, Any]:
-    about = item.metadata
-    told = {column: value for column, value in about.items() if not isinstance(value, bytes)}
-    label, path = about.get("label"), None if images.width else about.get("path")
+def _fields(name: str, images: CodedItems, item: Item, with_code: bool = False) -> dict[str, Any]:
+    """What an answer tells of an item; of a vector its code only if that is asked for."""
+    label, told = item.metadata.get("label"), images.told(item.metadata)
+    fields = {"id": str(item.id), "label": None if label is None else str(label)}
+    if with_code or told is None:
+        fields["code"] = bits_of(item.code, images.index.code_length)
+    if told is not None:
+        return {**fields, "metadata": told}
+    path = item.metadata.get("path")
     return {
-        "id": str(item.id),
-        "label": None if label is None else str(label),
-        "code": bits_of(item.code, images.index.code_length),
+        **fields,
         # Where a file lies on the machine of the service is nobody's business.
         "path": path if path is not None and path.startswith(f"{PICTURES}/") else None,
-        "thumbnail": None if images.width else thumbnail_address(name, str(item.id)),
-        "metadata": told if images.width else None,
+        "thumbnail": thumbnail_address(name, str(item.id)),
+        "metadata": None,
     }
 
 
@@ -169,10 +196,11 @@ def index_info(name: str, images: CodedItems, settings: ServiceSettings) -> sche
     """What a page must know of an index."""
     return schemas.IndexInfo(
         name=name,
+        items=len(images),
         images=len(images),
         code_length=images.index.code_length,
         hasher=images.maker,
-        image_shape=images.hasher.description.image_shape if isinstance(images, ImageIndex) else None,
+        image_shape=images.image_shape,
         width=images.width,
         labels=images.labels(),
         rescores=may_order(images),

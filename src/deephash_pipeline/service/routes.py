@@ -15,7 +15,7 @@ from deephash_pipeline.hamming.coded import CodedItems
 from deephash_pipeline.hashers.base import EncodedPixels
 from deephash_pipeline.photographs import ImageIndex
 from deephash_pipeline.service import schemas
-from deephash_pipeline.service.answering import Asked, answer, answer_codes, described, index_info
+from deephash_pipeline.service.answering import Asked, answer, answer_codes, answer_vectors, described, index_info
 from deephash_pipeline.service.pictures import Thumbnails, picture_file
 from deephash_pipeline.service.requests import read_fields, require_token
 from deephash_pipeline.service.service import Service
@@ -40,8 +40,9 @@ def _body(model: type[BaseModel]) -> dict[str, Any]:
 
 def add_search(app: FastAPI, service: Service) -> None:
     """Add the routes of searches."""
+    told: dict[str, Any] = {"responses": PROBLEMS, "response_model_exclude_unset": True}
 
-    @app.post("/v1/search", responses=PROBLEMS, openapi_extra=_body(schemas.ImageQuestion))
+    @app.post("/v1/search", openapi_extra=_body(schemas.ImageQuestion), **told)
     async def search_by_image(request: Request) -> schemas.Results:
         """Find the pictures most like one that is sent."""
         with service.admitted():
@@ -53,7 +54,7 @@ def add_search(app: FastAPI, service: Service) -> None:
                 asked, _ = await service.encoded(name, images, content)
             else:
                 asked = service.vector_of(name, images.width, question)
-            if question.where is not None and not images.width:
+            if question.where is not None and "where" not in images.takes:
                 raise HTTPException(422, "where: it is for vectors; send a `label`")
             return await service.searching.run(
                 lambda: answer(name, images, question, asked, service.in_folder(name, images, question.folder))
@@ -67,7 +68,15 @@ def add_search(app: FastAPI, service: Service) -> None:
             _, images = service.named(question)
             return await service.searching.run(answer_codes, images, question)
 
-    @app.get("/v1/search/{item_id:path}", responses=PROBLEMS)
+    @app.post("/v1/search/vectors", **told)
+    async def search_by_vectors(question: schemas.VectorsQuestion) -> schemas.VectorsAnswers:
+        """Find the vectors nearest to each of some."""
+        with service.admitted("asked"):
+            service.check_count(question)
+            name, items = service.named(question)
+            return await service.searching.run(answer_vectors, name, items, question)
+
+    @app.get("/v1/search/{item_id:path}", **told)
     async def search_by_id(item_id: str, question: Annotated[schemas.Question, Query()]) -> schemas.Results:
         """Find the pictures most like one of the index."""
 
@@ -93,7 +102,11 @@ def add_items(app: FastAPI, service: Service) -> None:
     def writer(sent: Annotated[HTTPAuthorizationCredentials | None, Security(BEARER)]) -> None:
         require_token(sent, service.settings)
 
-    writing: dict[str, Any] = {"dependencies": [Depends(writer)], "responses": PROBLEMS}
+    writing: dict[str, Any] = {
+        "dependencies": [Depends(writer)],
+        "responses": PROBLEMS,
+        "response_model_exclude_unset": True,
+    }
 
     @app.post("/v1/items", status_code=201, openapi_extra=_body(schemas.NewItem), **writing)
     async def add_item(request: Request) -> schemas.Item:
@@ -123,7 +136,7 @@ def add_items(app: FastAPI, service: Service) -> None:
         folder: str | None = Field(default=None, max_length=1024, description="All of this folder, by path, in turn.")
         start: int = Field(default=0, ge=0, description="Those of a folder from this one on.")
 
-    @app.get("/v1/items", responses=PROBLEMS)
+    @app.get("/v1/items", responses=PROBLEMS, response_model_exclude_unset=True)
     def some_items(sample: Annotated[Sample, Query()]) -> list[schemas.Item]:
         """Some pictures, drawn at random, or those of a folder in turn."""
         name, images = service.named(sample)
@@ -146,7 +159,7 @@ def add_items(app: FastAPI, service: Service) -> None:
         """A small picture of an item."""
         return await service.showing.run(_shown, service, item_id, where, request.headers.get("If-None-Match", ""))
 
-    @app.get("/v1/items/{item_id:path}", responses=PROBLEMS)
+    @app.get("/v1/items/{item_id:path}", responses=PROBLEMS, response_model_exclude_unset=True)
     def get_item(item_id: str, where: Annotated[schemas.Where, Query()]) -> schemas.ItemWithFile:
         """A picture of the index: label, code, and its file."""
         name, images, known = service.with_item(where, item_id)
@@ -229,7 +242,7 @@ def add_state(app: FastAPI, service: Service) -> None:
     async def health() -> schemas.Health:
         """Whether the service answers."""
         images = await service.watching.run(lambda: sum(map(len, service.indexes.values())))
-        return schemas.Health(status="ok", images=images)
+        return schemas.Health(status="ok", items=images, images=images)
 
     @app.get("/metrics", response_class=Response)
     async def metrics() -> Response:

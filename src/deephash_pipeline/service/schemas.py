@@ -56,6 +56,11 @@ class Question(Where):
     )
     distinct: bool = Field(False, description="Whether to hide copies of pictures that come before.")
 
+    recall: float | None = Field(
+        None, gt=0, le=1, description="Share of the exact answers to find, of vectors; by default that of the index."
+    )
+    code: bool = Field(False, description="Whether answers that are vectors have their codes; pictures have them.")
+
 
 class Sent(Where):
     """A picture in base64, or a vector."""
@@ -86,6 +91,27 @@ class CodesQuestion(Where):
     )
     k: Whole = Field(20, ge=1, description="How many to find for each.", examples=[10])
     label: Labels | None = Field(None, description="Only of these labels.")
+
+
+class VectorsQuestion(Where):
+    """A search by several vectors, for programs."""
+
+    vectors: list[Annotated[list[Number], Field(min_length=1)]] = Field(
+        min_length=1, max_length=MOST_CODES, examples=[[[0.1, -0.2, 0.7]]]
+    )
+    k: Whole = Field(20, ge=1, description="How many to find for each.", examples=[10])
+    label: Labels | None = Field(None, description="Only of these labels.")
+    where: dict[str, Any] | None = Field(None, description="Conditions on metadata.")
+    recall: float | None = Field(None, gt=0, le=1, description="Share of the exact answers to find.")
+    metadata: bool = Field(False, description="Whether answers have their metadata.")
+
+
+class VectorsAnswers(BaseModel):
+    """The nearest of each vector, nearest first."""
+
+    ids: list[list[str]]
+    cosines: list[list[float]] | None = Field(description="None of an index that keeps no vectors.")
+    metadata: list[list[dict[str, Told]]] | None = None
 
 
 class CodesAnswers(BaseModel):
@@ -133,9 +159,11 @@ class Item(BaseModel):
 
     id: str
     label: str | None
-    path: str | None = Field(description="Of its file from the folder of the index, if that has it.")
-    code: str = Field(description="Bits, first to last.")
-    thumbnail: str | None = Field(description="Where a small picture of it is; none of a vector.")
+    path: str | None = Field(
+        None, description="Of its file from the folder of the index, if that has it; not of a vector."
+    )
+    code: str | None = Field(None, description="Bits, first to last; of a vector if asked for.")
+    thumbnail: str | None = Field(None, description="Where a small picture of it is; not of a vector.")
     metadata: dict[str, Told] | None = Field(None, description="Of a vector, by column.")
 
 
@@ -184,7 +212,7 @@ class Query(BaseModel):
     """What was searched by."""
 
     id: str | None = Field(description="If by an item of the index.")
-    code: str = Field(description="Bits, first to last.")
+    code: str | None = Field(None, description="Bits, first to last; of a vector if asked for.")
 
 
 class Results(BaseModel):
@@ -203,7 +231,8 @@ class IndexInfo(BaseModel):
     """An index that is served."""
 
     name: str
-    images: int
+    items: int = Field(description="Pictures, or vectors.")
+    images: int = Field(description="The same, as clients of earlier versions read it.")
     code_length: int
     hasher: str
     image_shape: tuple[int, int, int] | None = Field(description="Of pictures as they are encoded.")
@@ -231,7 +260,8 @@ class Health(BaseModel):
     """That the service answers."""
 
     status: str
-    images: int
+    items: int = Field(description="Pictures and vectors of all indexes.")
+    images: int = Field(description="The same, as clients of earlier versions read it.")
 
 
 class Problem(BaseModel):

@@ -31,7 +31,7 @@ from deephash_pipeline.service.folders import Folders
 from deephash_pipeline.service.observing import Metrics
 from deephash_pipeline.service.pictures import Thumbnails, read_picture
 from deephash_pipeline.service.pools import Pool, refuse_one_more
-from deephash_pipeline.service.schemas import CodesQuestion, Question, Sent, Where
+from deephash_pipeline.service.schemas import CodesQuestion, Question, Sent, VectorsQuestion, Where
 from deephash_pipeline.service.settings import ServiceSettings
 
 if TYPE_CHECKING:
@@ -177,7 +177,7 @@ class Service:
             raise HTTPException(422, f"folder: it is for pictures, {name} has vectors")
         return self.folders.of(images).condition(folder)
 
-    def check_count(self, question: Question | CodesQuestion) -> None:
+    def check_count(self, question: Question | CodesQuestion | VectorsQuestion) -> None:
         """Refuse a k beyond the limit."""
         if question.k > self.settings.most_results:
             raise HTTPException(422, f"k: at most {self.settings.most_results}")
@@ -237,14 +237,7 @@ class Service:
         if self.encoders:
             self.decoders.start()
         for images in self.indexes.values():
-            self._warm_up(images)
-
-    def _warm_up(self, images: CodedItems) -> None:
-        if not isinstance(images, ImageIndex):
-            images.search(np.ones(images.width), 1)
-            return
-        black = np.zeros(images.hasher.description.image_shape, dtype=np.uint8)
-        images.index.search(self.encoders[images].submit(black).result().codes, 1)
+            images.warm_up()
 
     def _begin(self, images: CodedItems) -> None:
         if isinstance(images, ImageIndex):
@@ -259,7 +252,7 @@ class Service:
                     continue
                 again = open_again()
                 self._begin(again)
-                self._warm_up(again)
+                again.warm_up()
             # Whatever it is, the next look tries again.
             except Exception as error:
                 if str(error) != self._said:
