@@ -316,3 +316,35 @@ def test_searches_go_on_in_threads_while_another_adds_and_removes(folder):
         index.compact()
         stop.set()
         assert all(done.result() for done in running)
+
+
+COMPACTED = """
+import resource, sys
+from deephash_pipeline.hamming import HammingIndex
+with HammingIndex.open(sys.argv[1]) as index:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    index.compact()
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+
+
+def test_compacting_copies_features_without_holding_them(tmp_path):
+    width, rows = 2048, 40_000
+    random = np.random.default_rng(0)
+    features = random.normal(size=(rows, width)).astype(np.float32)
+    codes = random.integers(0, 256, (rows, 8), dtype=np.uint8)
+    with HammingIndex.create(tmp_path / "x", 64, width, "int8") as index:
+        for some in (slice(0, rows // 2), slice(rows // 2, rows)):
+            index.add(range(some.start, some.stop), codes[some], features=features[some])
+        index.add([rows], codes[:1], features=features[:1])
+        index.remove([3, rows - 1])
+        kept = [0, 1, 2, 4, rows // 2, rows - 2, rows]
+        expected = index.features_of(kept)
+    done = subprocess.run(
+        [sys.executable, "-c", COMPACTED, tmp_path / "x"], capture_output=True, text=True, check=True, timeout=300
+    )
+    # Of 80 MiB of features; a piece of 16,384 rows is 32.
+    assert int(done.stdout) < 64 * 1024
+    with HammingIndex.open(tmp_path / "x", read_only=True) as index:
+        assert index.info()["segments"] == 1 and index.info()["removed"] == 0
+        np.testing.assert_array_equal(index.features_of(kept), expected)

@@ -65,10 +65,8 @@ class ExactSearch(ReadableIndex):
         if rerank is None:
             return Answers(snapshot.ids_of(rows), distances)
         scores = scores_of(snapshot, rows, rerank, self.code_length, self.features)
-        order = np.argsort(scores, axis=1, kind="stable")[:, :k]
-        rows, distances = np.take_along_axis(rows, order, axis=1), np.take_along_axis(distances, order, axis=1)
-        scores = np.take_along_axis(scores, order, axis=1)
-        return Answers(snapshot.ids_of(rows), distances, scores)
+        order = np.arange(len(queries))[:, np.newaxis], np.argsort(scores, axis=1, kind="stable")[:, :k]
+        return Answers(snapshot.ids_of(rows[order]), distances[order], scores[order])
 
     @own_settings()
     def candidates(

@@ -10,7 +10,9 @@ import json
 import mmap
 import os
 import re
-from collections.abc import Iterable
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,28 +23,81 @@ from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.stores import flush
 from deephash_pipeline.hamming.ids import column_from_arrays
 from deephash_pipeline.hamming.parts import CodeGroups
-from deephash_pipeline.hamming.segments import Segment
+from deephash_pipeline.hamming.segments import Contents, Segment, joined, segment_of
+from deephash_pipeline.hamming.tail import SeenTail
 
 MAGIC = b"deephash codes 1\n"
 ALIGNMENT = 64
 DIGEST_BYTES = 16
+ROWS_AT_ONCE = 16_384
+SomeFeatures = tuple[Any, NDArray[np.int64]]
+"""An array of features, and which rows of it."""
 FEATURES_SUFFIX = ".z"
 SEGMENT_NAME = re.compile(rf"[0-9a-f]{{32}}({re.escape(FEATURES_SUFFIX)})?")
 
 
-def stored(segment: Segment, folder: Path, code_length: int) -> Segment:
+def made_segment(
+    kept: Sequence[tuple[Segment | SeenTail, NDArray[np.int64]]],
+    added: Sequence[Contents],
+    folder: Path | None,
+    code_length: int,
+) -> Segment:
+    """Make a segment of rows of others, and of what is added, in memory or as files in a folder.
+
+    Args:
+        kept: segments and a tail, and which rows of each.
+        added: what comes after them; of both there is one at least.
+        folder: folder of the files; None for memory.
+        code_length: bits per code.
+    """
+    in_memory = folder is None
+    new = added if in_memory else [replace(each, features=None) for each in added]
+    contents = [*(items.contents_of(rows, in_memory) for items, rows in kept), *new]
+    segment = segment_of(joined(contents), uuid.uuid4().hex)
+    if folder is None:
+        return segment
+    features = [(items.features, rows) for items, rows in kept]
+    features += [(each.features, np.arange(len(each.positions))) for each in added]
+    return stored(segment, folder, code_length, features if features[0][0] is not None else ())
+
+
+def stored(segment: Segment, folder: Path, code_length: int, features: Sequence[SomeFeatures] = ()) -> Segment:
     """Write a segment's file, and that of its features, so that they survive a power cut, and map them into memory.
 
-    Of what was broken off no file stays.
+    Of what was broken off no file stays. Features are copied some at a time: they are most of an index.
+
+    Args:
+        segment: the segment, without its features.
+        folder: folder of the files.
+        code_length: bits per code.
+        features: features of its rows, one after the other; none of an index without.
     """
     try:
-        return read_segment(folder, segment.name, _write_files(segment, folder), code_length)
+        return read_segment(folder, segment.name, _write_files(segment, folder, features), code_length)
     except BaseException:
         delete_segments(folder, [segment.name])
         raise
 
 
-def _write_files(segment: Segment, folder: Path) -> str:
+def _pieces(features: Sequence[SomeFeatures]) -> Iterator[NDArray[Any]]:
+    for array, rows in features:
+        for start in range(0, len(rows), ROWS_AT_ONCE):
+            some = rows[start : start + ROWS_AT_ONCE]
+            yield np.ascontiguousarray(array[some])
+            mapping = _mapping_of(array)
+            if isinstance(mapping, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
+                # What has been read of a mapped file would be counted as memory in use.
+                mapping.madvise(mmap.MADV_DONTNEED)
+
+
+def _mapping_of(array: Any) -> Any:
+    """What an array is a view of in the end."""
+    while isinstance(array, np.ndarray | memoryview):
+        array = array.base if isinstance(array, np.ndarray) else array.obj
+    return array
+
+
+def _write_files(segment: Segment, folder: Path, features: Sequence[SomeFeatures]) -> str:
     """Write the files of a segment; return the digest."""
     groups = segment.groups
     arrays: dict[str, NDArray[Any]] = {"words": groups.words[:, : groups.codes], **segment.ids.arrays()}
@@ -55,9 +110,9 @@ def _write_files(segment: Segment, folder: Path) -> str:
         listed[name] = [array.dtype.newbyteorder("<").str, array.shape, offset]
         offset += -(-array.nbytes // ALIGNMENT) * ALIGNMENT
     header = {"first_position": segment.first_position, "arrays": listed}
-    if segment.features is not None:
-        header |= {"features": segment.features.shape[1], "feature_dtype": segment.features.dtype.str}
-        _write(folder / (segment.name + FEATURES_SUFFIX), [np.ascontiguousarray(segment.features)])
+    if features:
+        header |= {"features": features[0][0].shape[1], "feature_dtype": features[0][0].dtype.str}
+        _write(folder / (segment.name + FEATURES_SUFFIX), _pieces(features))
     text = json.dumps(header).encode()
     start = MAGIC + len(text).to_bytes(8, "little") + text
     pieces: list[Any] = [start, bytes(-len(start) % ALIGNMENT)]

@@ -83,9 +83,9 @@ class Segment:
         rows = np.minimum(places, self.size - 1)
         return np.where(self.offsets[rows] == wanted, rows, MISSING)
 
-    def contents_of(self, rows: NDArray[np.int64]) -> Contents:
+    def contents_of(self, rows: NDArray[np.int64], with_features: bool = True) -> Contents:
         """Some of its items, rows ascending, to make another segment of."""
-        features = None if self.features is None else self.features[rows]
+        features = self.features[rows] if with_features and self.features is not None else None
         return Contents(self.groups.words_of(rows), self.ids.take(rows), self.positions_of(rows), features)
 
 

@@ -10,7 +10,6 @@ import os
 import sqlite3
 import stat
 import threading
-import uuid
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -27,8 +26,8 @@ from deephash_pipeline.hamming.database import identity_of
 from deephash_pipeline.hamming.features import NO_FEATURES, FeatureForm
 from deephash_pipeline.hamming.ledger import Ledger, SegmentEntry
 from deephash_pipeline.hamming.locking import COPY, WriterLock
-from deephash_pipeline.hamming.segment_files import delete_segments, read_segment, segments_in, stored
-from deephash_pipeline.hamming.segments import Contents, Segment, joined, segment_of
+from deephash_pipeline.hamming.segment_files import delete_segments, made_segment, read_segment, segments_in
+from deephash_pipeline.hamming.segments import Contents, Segment
 from deephash_pipeline.hamming.snapshots import Snapshot, Source, snapshot_of
 from deephash_pipeline.hamming.tail import SeenTail, Tail
 
@@ -261,11 +260,10 @@ class Store:
         return [source for source in kept if source.items.size]
 
     def _built(self, sources: Sequence[Source], *added: Contents) -> Segment | None:
-        contents = [*(source.items.contents_of(source.rows()) for source in sources if source.count), *added]
-        if not contents:
+        kept = [(source.items, source.rows()) for source in sources if source.count]
+        if not (kept or added):
             return None
-        segment = segment_of(joined(contents), uuid.uuid4().hex)
-        return segment if self.folder is None else stored(segment, self.folder / SEGMENTS, self.code_length)
+        return made_segment(kept, added, None if self.folder is None else self.folder / SEGMENTS, self.code_length)
 
     def _replace(self, old: Sequence[Source], new: Segment | None) -> None:
         """Write into the ledger that a segment has taken the place of others, and of the tail if that is among them."""

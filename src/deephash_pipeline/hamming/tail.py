@@ -108,7 +108,7 @@ class SeenTail:
         rows = np.minimum(np.searchsorted(known, positions), self.size - 1)
         return np.where(known[rows] == positions, rows, MISSING)
 
-    def contents_of(self, rows: NDArray[np.int64]) -> Contents:
+    def contents_of(self, rows: NDArray[np.int64], with_features: bool = True) -> Contents:
         """Some of its items, rows ascending."""
-        features = None if self.all_features is None else self.all_features[rows]
+        features = self.all_features[rows] if with_features and self.all_features is not None else None
         return Contents(np.ascontiguousarray(self.words[:, rows]), self.take(rows), self.all_positions[rows], features)
