@@ -185,9 +185,13 @@ def test_a_changed_number_in_any_module_changes_the_digest_of_its_code(reached, 
 def test_a_changed_template_or_table_changes_the_digest_of_the_code_that_names_it(copy):
     made, follow = copy
     files = {"reports/templates/report.html.j2", "reports/templates/gallery.html.j2", "reports/paper/published.csv"}
-    # Of the service's page, of that of duplicates and of cards.
+    scripts = ("tiles.js", "folders.js", "large.js", "given.js", "search.js")
+    # Of the pages of the service, of that of duplicates and of cards.
     others = {
-        "service/page.html",
+        "photographs/look.css",
+        "photographs/duplicates/page.css",
+        "photographs/duplicates/page.js",
+        *(f"service/page/{name}" for name in ("search.html", "search.css", *scripts)),
         "photographs/duplicates/page.html.j2",
         "deephash/export/templates/model_card.md.j2",
     }

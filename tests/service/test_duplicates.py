@@ -1,6 +1,10 @@
 """The page of duplicates of a served index."""
 
+import html
+import json
+import os
 import re
+import subprocess
 import threading
 import time
 
@@ -19,6 +23,7 @@ from deephash_pipeline.deephash import FeatureExtractor
 from deephash_pipeline.embeddings import VectorIndex
 from deephash_pipeline.photographs import ImageIndex, add_files, list_images
 from deephash_pipeline.photographs.duplicates.finding import Duplicates
+from deephash_pipeline.photographs.duplicates.groups import read_photo
 from deephash_pipeline.photographs.duplicates.levels import Level
 from deephash_pipeline.service import ServiceSettings, create_app, duplicates
 from tests.cli.test_duplicates import build_keeping_features, computed, scene  # noqa: F401
@@ -56,7 +61,7 @@ def waited_for(client):
     for _ in range(600):
         page = client.get("/duplicates")
         assert page.status_code == 200, page.text
-        if 'http-equiv="refresh"' not in page.text:
+        if 'id="progress"' not in page.text:
             return page.text
         time.sleep(0.05)
     raise AssertionError("it is still looking")
@@ -67,7 +72,9 @@ def held(monkeypatch):
     """Searches for copies that have made a third of their steps, and go on when told."""
     going_on = threading.Event()
 
-    def held(files, *arguments, **named):
+    def held(files, *arguments, told, **named):
+        for other in files[1:3]:
+            told(read_photo(files[0].id, files[0].path), read_photo(other.id, other.path))
         with count_steps("pictures", total=3) as advance:
             advance("1 of 3")
             going_on.wait(60)
@@ -83,7 +90,7 @@ def test_groups_are_shown_with_thumbnails_and_names_and_without_paths(scenes, se
     page = found(client)
     assert "1 group of one picture among 4 files" in page
     assert re.findall(r'data-path="([^"]+)"', page) == ["1 &lt;b&gt;.png", "mirror.png"]
-    [kept, removed] = re.findall(r'src="(v1/[^"]+)"', page)
+    [kept, removed] = re.findall(r'<img[^>]+src="(v1/[^"]+)"', page)
     assert client.get("/" + kept.replace("&amp;", "&")).headers["content-type"] == "image/jpeg"
     assert "mirror.png" in removed
     assert str(scenes.folder.parent) not in page
@@ -94,7 +101,8 @@ def test_it_looks_only_when_asked(scenes, serve):
     for _ in range(3):
         page = client.get("/duplicates").text
         assert "4 pictures have not been compared yet" in page
-        assert '<button class="strong">Look for copies</button>' in page
+        assert re.search(r"about \d+ s\.", page)
+        assert '<button class="action strong">Look for copies</button>' in page
     found(client)
     scenes.remove(["mirror.png"])
     assert "1 group " in client.get("/duplicates?index=photos").text
@@ -106,8 +114,14 @@ def test_one_search_at_a_time_tells_how_far_it_is(scenes, serve, held):
     client = serve({"photos": scenes})
     assert started(client).json() == {"started": True}
     while "pictures: 1 of 3" not in (page := client.get("/duplicates").text):
-        assert 'http-equiv="refresh"' in page
+        assert 'id="progress"' in page
         time.sleep(0.05)
+    told = client.get("/duplicates/progress").json()
+    assert told["working"] and told["said"] == "reading pictures: 1 of 3"
+    assert 0 < told["percent"] < 99 and re.fullmatch(r"\d+ s", told["left"])
+    # Three that are copies of one another are one group.
+    assert [[shown["name"] for shown in group] for group in told["groups"]] == [["1 <b>.png", "2 <b>.png", "3 <b>.png"]]
+    assert client.get(f"/{told['groups'][0][0]['thumbnail']}").status_code == 200
     assert "<form" not in page
     assert started(client).json() == {"started": False}
     other = started(client, params={"level": "loose"})
@@ -117,6 +131,7 @@ def test_one_search_at_a_time_tells_how_far_it_is(scenes, serve, held):
     assert client.get("/healthz").status_code == client.get("/metrics").status_code == 200
     assert time.monotonic() - began < 1
     held.set()
+    assert client.get("/duplicates/progress?level=loose").json() == {"working": False}
     assert "0 groups" in waited_for(client)
     assert started(client, params={"level": "loose"}).json() == {"started": True}
 
@@ -184,9 +199,55 @@ def test_the_page_counts_what_is_marked_and_leads_back_to_the_search(scenes, ser
             found(client)
         page = dumped(f"{service}/duplicates", tmp_path / "profile")
         search = dumped(f"{service}/", tmp_path / "profile")
-    assert re.search(r'id="count"[^>]*>1 marked to remove, [\d.]+ (bytes|kB)<', page)
+    assert re.search(r'id="count"[^>]*>1 marked to move away, [\d.]+ (bytes|kB)<', page)
     assert 'href="./#index=photos"' in page
     assert 'href="duplicates?index=photos"' in search
+
+
+@in_a_browser
+def test_a_rule_marks_all_groups_and_a_script_moves_what_is_marked(scenes, tmp_path):
+    app = create_app({"photos": scenes}, ServiceSettings(tells_paths=True))
+    photos, moved = tmp_path / "photos", tmp_path / "mo'ved $HOME"
+    odd = photos / "a 'quoted' \"$HOME\" `name`.png"
+    (photos / "mirror.png").rename(odd)
+    scenes.remove(["mirror.png"])
+    add_files(scenes, [image._replace(id=image.path.name) for image in list_images([odd])[0]])
+
+    @app.get("/chosen")
+    def chosen(rule: str):
+        page = app.state.service.duplicates.page("photos", scenes, Level.DEFAULT, ServiceSettings(tells_paths=True))
+        script = f"""$("rule").value = "{rule}"; choose();
+            document.body.dataset.script = shell({json.dumps(str(moved))});
+            document.body.dataset.other = powerShell("C:\\\\it's");"""
+        return HTMLResponse(page.replace("</body>", f"<script>{script}</script></body>"))
+
+    os.utime(odd, (10**9, 10**9))
+    scripts = {}
+    with running(app) as service:
+        with httpx.Client(base_url=service) as client:
+            found(client)
+        for rule in ("proposed", "largest", "oldest", "none"):
+            page = dumped(f"{service}/chosen?rule={rule}", tmp_path / "profile")
+            given = [re.search(rf'data-{name}="([^"]*)"', page).group(1) for name in ("script", "other")]
+            scripts[rule] = [html.unescape(text) for text in given]
+    marked = {
+        rule: [line for line in text.splitlines() if line.startswith("move '")] for rule, (text, _) in scripts.items()
+    }
+    assert marked["none"] == [] and marked["proposed"] == marked["largest"]
+    [largest], [oldest] = marked["largest"], marked["oldest"]
+    assert largest.startswith("move '" + str(odd).replace("'", "'\\''")) and oldest.startswith(
+        f"move '{photos}/1 <b>.png'"
+    )
+    assert "$folder = 'C:\\it''s'" in scripts["largest"][1]
+    for _ in range(2):
+        ran = subprocess.run(["sh"], input=scripts["largest"][0], text=True, capture_output=True, check=True)
+    assert "gone already" in ran.stdout
+    assert not odd.exists() and (moved / str(odd).lstrip("/")).exists() and (photos / "1 <b>.png").exists()
+    # The one that was to stay is gone: nothing of the picture would be left.
+    (photos / "1 <b>.png").unlink()
+    (moved / str(odd).lstrip("/")).rename(odd)
+    ran = subprocess.run(["sh"], input=scripts["largest"][0], text=True, capture_output=True, check=True)
+    assert "stays, since" in ran.stdout and odd.exists()
 
 
 @in_a_browser
@@ -195,7 +256,7 @@ def test_a_click_with_the_token_starts_it_below_a_path_too(scenes, tmp_path):
 
     @inner.get("/clicked")
     def clicked():
-        page = inner.state.service.duplicates.page("photos", scenes, Level.DEFAULT, True)
+        page = inner.state.service.duplicates.page("photos", scenes, Level.DEFAULT, ServiceSettings(token=TOKEN))
         # Once: the page shows itself anew.
         script = f"""if (document.getElementById("look") && !sessionStorage.getItem("token")) {{
             token.value = "{TOKEN}"; form.requestSubmit(); }}"""

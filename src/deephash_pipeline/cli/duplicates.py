@@ -29,8 +29,10 @@ from deephash_pipeline.photographs import ImageIndex, list_images
 from deephash_pipeline.photographs.duplicates.groups import Member
 from deephash_pipeline.photographs.duplicates.levels import Level
 from deephash_pipeline.photographs.duplicates.page import (
+    Shown,
     absolute_path,
     embedded,
+    file_address,
     has_line_break,
     is_page,
     readable_bytes,
@@ -39,6 +41,8 @@ from deephash_pipeline.photographs.duplicates.page import (
 from deephash_pipeline.photographs.listing import ListedImage
 
 COLUMNS = ("action", "path", "width", "height", "bytes", "modified", "agreement", "reason")
+
+IN_A_FILE = Shown(embedded, file_address, absolute_path)
 
 
 def _is_remove_list(file: Path) -> bool:
@@ -132,7 +136,7 @@ def duplicates(
     contents: dict[Path | None, Callable[[], str]] = {
         json_file: lambda: json.dumps(as_json, ensure_ascii=False, indent=1) + "\n",
         csv_file: lambda: _as_csv(rows),
-        html_file: lambda: render_page(found, f"Duplicates in {', '.join(paths)}", embedded, absolute_path),
+        html_file: lambda: render_page(found, f"Duplicates in {', '.join(paths)}", IN_A_FILE),
         remove_list: lambda: "".join(f"{line}\n" for line in lines if not has_line_break(line)),
     }
     # All are made before the first is written.

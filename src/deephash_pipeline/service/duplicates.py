@@ -1,7 +1,9 @@
 """Copies among the pictures of an index, looked for when asked and shown on a page."""
 
 import logging
+import os
 import threading
+import time
 from collections.abc import Mapping
 from concurrent.futures import Future
 from functools import partial
@@ -10,39 +12,96 @@ from typing import Any
 from fastapi import HTTPException
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.common.progress import hearing
+from deephash_pipeline.common.progress import duration, hearing
 from deephash_pipeline.deephash import FeatureExtractor
 from deephash_pipeline.photographs import ImageIndex
 from deephash_pipeline.photographs.duplicates.finding import Duplicates, find_duplicates
+from deephash_pipeline.photographs.duplicates.groups import Photo
 from deephash_pipeline.photographs.duplicates.levels import Level
-from deephash_pipeline.photographs.duplicates.page import LONGER_SIDE, render_page
+from deephash_pipeline.photographs.duplicates.page import LONGER_SIDE, Shown, render_page
 from deephash_pipeline.photographs.listing import ListedImage
 from deephash_pipeline.service.answering import thumbnail_address
+from deephash_pipeline.service.settings import ServiceSettings
 
 logger = logging.getLogger(__name__)
 
 AT_A_TIME = 1000
+LARGE = 2048
+MOST_SHOWN = 60
+"""Groups that are shown before the search has ended, the latest."""
+SHARES = {"files": 0.04, "pictures": 0.3, "comparisons": 0.5, "groups": 0.16}
+"""Of the time, for photographs whose features an index keeps."""
+STEPS = {"files": "reading sizes and dates", "pictures": "reading pictures", "groups": "choosing what to keep"}
+SECONDS_A_PICTURE = 0.03
+"""Of a processor; pairs of all of them are compared by their fingerprints, which takes little of it."""
+
+
+def usual_seconds(pictures: int) -> float:
+    """Seconds that a search among so many pictures takes about."""
+    return 10 + pictures * SECONDS_A_PICTURE / min(2, os.cpu_count() or 1)
+
+
+def small(name: str, item_id: str, size: int = LONGER_SIDE) -> str:
+    """Where a small picture is, below the address of the page."""
+    return thumbnail_address(name, item_id, size).removeprefix("/")
 
 
 class Search:
-    """A search that runs or has ended, and how far it is."""
+    """A search that runs or has ended, how far it is, and what it has found so far."""
 
-    def __init__(self, images: ImageIndex, level: Level) -> None:
+    def __init__(self, name: str, images: ImageIndex, level: Level) -> None:
         self.found: Future[Duplicates] = Future()
-        self.said = ""
+        self.said, self.copies = "", 0
+        self._name, self._pictures, self._step, self._part = name, len(images), next(iter(SHARES)), 0.0
+        self._step_began = time.monotonic()
+        self._group_of: dict[str, list[str]] = {}
+        self._groups: list[list[str]] = []
         threading.Thread(target=self._work, args=(images, level), name="duplicates", daemon=True).start()
 
     def _work(self, images: ImageIndex, level: Level) -> None:
         try:
             network = partial(FeatureExtractor.pretrained, device="cpu")
             with hearing(self._hear):
-                self.found.set_result(find_duplicates(listed(images), network, level, index=images))
+                self.found.set_result(find_duplicates(listed(images), network, level, index=images, told=self._found))
         except BaseException as error:
             logger.error(" ".join(f"looking for copies has failed: {error}".split()))
             self.found.set_exception(error)
 
     def _hear(self, description: str, where: str) -> None:
-        self.said = f"{description}: {where}"
+        self.said = f"{STEPS.get(description, description)}: {where}"
+        done, _, total = where.partition(" of ")
+        if description in SHARES and done.isdigit() and total.isdigit():
+            if description != self._step:
+                self._step, self._step_began = description, time.monotonic()
+            self._part = int(done) / max(1, int(total))
+
+    def _found(self, one: Photo, other: Photo) -> None:
+        known = [self._group_of.get(photo.name, [photo.name]) for photo in (one, other)]
+        if known[0] is not known[1]:
+            joined = [*known[0], *known[1]]
+            self._groups = [group for group in self._groups if group is not known[0] and group is not known[1]]
+            self._groups.append(joined)
+            self._group_of.update(dict.fromkeys(joined, joined))
+            self.copies += 1
+
+    def progress(self) -> dict[str, Any]:
+        """How much is done, what is being done, about how long the rest takes, and the groups so far."""
+        elapsed, expected = time.monotonic() - self._step_began, usual_seconds(self._pictures)
+        shares, place = list(SHARES.values()), list(SHARES).index(self._step)
+        of_step = (
+            max(1, expected * shares[place] - elapsed) if not self._part else elapsed / self._part * (1 - self._part)
+        )
+        left = of_step + expected * sum(shares[place + 1 :])
+        done = sum(shares[:place]) + shares[place] * self._part
+        latest = self._groups[: -MOST_SHOWN - 1 : -1]
+        return {
+            "working": not self.found.done(),
+            "said": self.said,
+            "percent": min(99, round(100 * done)),
+            "left": duration(left),
+            "copies": self.copies,
+            "groups": [[{"name": name, "thumbnail": small(self._name, name)} for name in group] for group in latest],
+        }
 
     @property
     def failure(self) -> str:
@@ -74,22 +133,22 @@ class DuplicateSearches:
                 [(other, of_level)] = working
                 said = f"copies are being looked for in {other} ({of_level}); ask again when that is done"
                 raise HTTPException(429, said, {"Retry-After": "10"})
-            self._searches[name, level] = Search(images, level)
+            self._searches[name, level] = Search(name, images, level)
             return True
 
     def progress(self, name: str, level: Level) -> dict[str, Any]:
-        """How far a search is."""
+        """How far a search is, see `Search.progress`."""
         search = self._searches.get((name, level))
-        return {"working": search is not None and not search.found.done(), "said": search.said if search else ""}
+        return {"working": False} if search is None else search.progress()
 
-    def page(self, name: str, images: ImageIndex, level: Level, needs_token: bool) -> str:
+    def page(self, name: str, images: ImageIndex, level: Level, settings: ServiceSettings) -> str:
         """The page of an index: groups, how far the search is, or how to start it.
 
         Args:
             name: name of the index.
             images: the index.
             level: name of the share of a picture that may have changed.
-            needs_token: True if who starts a search must send the token.
+            settings: whether who starts a search must send a token, and whether paths are told.
         """
         search = self._searches.get((name, level))
         failure = search.failure if search else ""
@@ -98,7 +157,8 @@ class DuplicateSearches:
             "index": name,
             "level": level,
             "pictures": len(images),
-            "needs_token": needs_token,
+            "takes": duration(usual_seconds(len(images))),
+            "needs_token": settings.token is not None,
             "failure": failure,
             "working": search is not None and not search.found.done(),
             "said": search.said if search else "",
@@ -106,8 +166,11 @@ class DuplicateSearches:
         return render_page(
             search.found.result() if search is not None and done else None,
             f"Duplicates in {name}",
-            lambda photo: thumbnail_address(name, photo.name, LONGER_SIDE).removeprefix("/"),
-            lambda photo: photo.name,
+            Shown(
+                lambda photo: small(name, photo.name),
+                lambda photo: small(name, photo.name, LARGE),
+                lambda photo: str(photo.path) if settings.tells_paths else photo.name,
+            ),
             about,
         )
 

@@ -52,15 +52,15 @@ def add_pages(app: FastAPI, service: Service) -> None:
 
     @app.get("/duplicates", include_in_schema=False)
     async def duplicates(where: Annotated[DuplicatesOf, Query()]) -> Response:
-        needs_token = service.settings.token is not None
-        arguments = (*of_pictures(where), where.level, needs_token)
+        arguments = (*of_pictures(where), where.level, service.settings)
         content = await service.showing.run(service.duplicates.page, *arguments)
         return HTMLResponse(content, headers={"Content-Security-Policy": INLINE})
 
     @app.get("/duplicates/progress", include_in_schema=False)
     def progress_of_duplicates(where: Annotated[DuplicatesOf, Query()]) -> dict[str, Any]:
         name, _ = of_pictures(where)
-        return service.duplicates.progress(name, where.level)
+        told: dict[str, Any] = service.duplicates.progress(name, where.level)
+        return told
 
     @app.post("/duplicates", include_in_schema=False, status_code=202)
     def look_for_duplicates(

@@ -1,4 +1,17 @@
-"""Groups of files that show the same picture; which one to keep, and why.
+"""Files that show the same picture, found and grouped, with a proposal of which to keep; nothing is deleted."""
 
-It deletes nothing. It knows neither Kedro nor a command line.
-"""
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from deephash_pipeline.photographs.duplicates.finding import Duplicates, find_duplicates
+
+__all__ = ["Duplicates", "find_duplicates"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    # It loads PyTorch, which who shows a page or a level can do without.
+    from deephash_pipeline.photographs.duplicates import finding  # noqa: PLC0415
+
+    return getattr(finding, name)

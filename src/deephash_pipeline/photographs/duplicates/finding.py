@@ -8,9 +8,9 @@ picture, turned, mirrored, scaled and shifted, are those of the other.
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
@@ -34,7 +34,8 @@ REGISTERED_KEPT = 256
 logger = logging.getLogger(__name__)
 
 
-class Duplicates(NamedTuple):
+@dataclass(frozen=True)
+class Duplicates:
     """What was found.
 
     Attributes:
@@ -50,13 +51,14 @@ class Duplicates(NamedTuple):
 
 def find_duplicates(  # noqa: PLR0913 - the folders of a user, and what is known of them
     files: Sequence[ListedImage],
-    extractor: Callable[[], FeatureExtractor],
+    extractor: Callable[[], FeatureExtractor] = FeatureExtractor.pretrained,
     level: Level = Level.DEFAULT,
     reference: Sequence[ListedImage] = (),
     index: ImageIndex | None = None,
     keep_from: Sequence[Path] = (),
+    told: Callable[[Photo, Photo], None] = lambda one, other: None,
 ) -> Duplicates:
-    """Find groups of files of one picture.
+    """Find groups of files of one picture; nothing is deleted.
 
     Args:
         files: files, as `list_images` gives them.
@@ -65,15 +67,19 @@ def find_duplicates(  # noqa: PLR0913 - the folders of a user, and what is known
         reference: groups are then of a file and what is the same picture here; a file that is in both is of this.
         index: index whose features of unchanged files are taken; their half precision may bring other candidates.
         keep_from: folders whose files are kept before others, those of the first before those of the second.
+        told: function that is told of each two files that are found to be copies, when they are found.
 
     Example:
-        >>> find_duplicates([], extractor=lambda: None)
+        >>> find_duplicates([])
         Duplicates(groups=[], skipped=[], pictures=0)
     """
     logger.info("files to look at: %d", len(files) + len(reference))
     photos, skipped = _photos(files, reference)
     photos = [photo._replace(preferred=_preferred(photo.path, keep_from)) for photo in photos]
     same = _byte_equal(photos)
+    for equal in same:
+        for photo in equal[1:]:
+            told(equal[0], photo)
     prints = fingerprints([equal[0] for equal in same], extractor, index)
     skipped += [broken._replace(name=photo.name) for broken in prints.skipped for photo in same[broken.row]]
     sides = [{photo.reference for photo in same[row]} for row in prints.rows]
@@ -82,7 +88,9 @@ def find_duplicates(  # noqa: PLR0913 - the folders of a user, and what is known
     neighbours = candidates(prints, asked, among)
     with count_steps("comparisons", total=len(neighbours)) as advance:
         for done, (row, others) in enumerate(neighbours, start=1):
-            copies.connect(int(prints.rows[row]), prints.rows[others].tolist())
+            one = int(prints.rows[row])
+            for other in copies.connect(one, prints.rows[others].tolist()):
+                told(same[one][0], same[other][0])
             advance(f"{done} of {len(neighbours)}")
     broken_rows = {broken.row for broken in prints.skipped}
     connected: dict[int, dict[Photo, int]] = defaultdict(dict)
@@ -119,16 +127,18 @@ class Copies:
         found = self._known[pair]
         return found if one <= other else found.turned_round()
 
-    def connect(self, row: int, others: list[int]) -> None:
-        """Connect a picture with its neighbours, nearest first, until some are none; what is connected is passed."""
-        patience = PATIENCE
+    def connect(self, row: int, others: list[int]) -> list[int]:
+        """Connect a picture with its neighbours, nearest first, until some are none; return those that it was not."""
+        patience, connected = PATIENCE, []
         for other in others:
             if self.root(row) == self.root(other):
                 continue
             if self.registered(row, other).agreement >= self.least:
                 self._parents[self.root(other)] = self.root(row)
+                connected.append(other)
             elif not (patience := patience - 1):
-                return
+                break
+        return connected
 
     def root(self, row: int) -> int:
         """The same row for all that are connected."""
