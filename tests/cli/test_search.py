@@ -3,9 +3,11 @@
 import contextlib
 import json
 import os
+import re
 import shutil
 import socket
 import time
+import webbrowser
 from pathlib import Path
 
 import pytest
@@ -80,7 +82,47 @@ def test_a_search_keeps_to_a_label_and_a_radius(command, built, photos):
 
 def test_answers_are_a_table_in_the_terminal(command, built, photos):
     output = command("search", built, photos / "3" / "0003.png", "-k", 1).output
-    assert output.split() == ["distance", "label", "id", "0", "3", str(photos / "3" / "0003.png")]
+    name = str(photos / "3" / "0003.png")
+    assert output.split() == ["near", "folder", "path", "100", "%,", "nearly", "the", "same", "3", name]
+
+
+def test_each_picture_of_a_folder_is_searched_by(command, built, photos, tmp_path):
+    found = answers(command("search", built, photos / "3", "-k", 2, "--json"))
+    files = sorted(path for path in (photos / "3").glob("*.png") if path.name != "broken.png")
+    assert [Path(asked["query"]) for asked in found] == files
+    for asked in found:
+        assert asked["results"] == answers(command("search", built, asked["query"], "-k", 2, "--json"))
+        assert asked["results"][0]["near"] == 100
+    printed = command("search", built, photos / "3", "-k", 2)
+    assert f"{files[0]}\nnear" in printed.output
+    assert "no image in" in one_line(command("search", built, tmp_path))
+
+
+def test_what_is_found_is_a_page_of_small_pictures(command, built, photos, tmp_path, monkeypatch):
+    page, shown = tmp_path / "found.html", []
+    monkeypatch.setattr(webbrowser, "open", shown.append)
+    photo = photos / "3" / "0003.png"
+    assert command("search", built, photo, "-k", 3, "--html", page, "--open").exit_code == 0
+    text = page.read_text()
+    assert shown == [page.as_uri()]
+    assert len(re.findall('src="data:image/png;base64,', text)) == 4
+    assert text.count("<li>") == 3 and photo.as_uri() in text and "100 %, nearly the same" in text
+    assert not re.search(r"https?:", text)
+    assert "--overwrite" in one_line(command("search", built, photo, "--html", page))
+    assert command("search", built, photos / "5", "-k", 3, "--html", page, "--overwrite").exit_code == 0
+    assert page.read_text().count("<section") == len(list((photos / "5").glob("*.png")))
+    assert command("search", built, photo, "--open").exit_code == 0
+    assert Path(shown[1].removeprefix("file://")).read_text().count("<li>") == 10
+    Path(shown[1].removeprefix("file://")).unlink()
+
+
+def test_an_index_without_images_says_so(command, index, photos, tmp_path):
+    ImageIndex.create(tmp_path / "i", ImageHasher.pretrained("digits-48")).close()
+    for _ in range(2):
+        for asked in ([photos / "3" / "0003.png"], ["--id", "a"]):
+            refused = one_line(command("search", tmp_path / "i", *asked))
+            assert f"{tmp_path / 'i'} is empty: `deephash-pipeline index build" in refused
+        (tmp_path / "i" / "hasher.safetensors").unlink(missing_ok=True)
 
 
 def test_images_are_added_and_removed(command, index, photos, tmp_path):
@@ -228,9 +270,9 @@ def test_a_folder_that_is_no_text_is_a_line(command, digits, tmp_path, monkeypat
         (["index", "add", "NEW", "PHOTOS"], "there is no index"),
         (["index", "add", "PHOTOS", "PHOTOS"], "has no index"),
         (["index", "remove", "INDEX", "nobody"], "'nobody' is not in the index"),
-        (["search", "INDEX", "PHOTOS/3/0003.png", "--id", "x"], "give either a photo or --id"),
+        (["search", "INDEX", "PHOTOS/3/0003.png", "--id", "x"], "give either a photo, or a folder of them, or --id"),
         (["search", "INDEX", "nothing.png"], "nothing.png is not there"),
-        (["search", "INDEX", "PHOTOS"], "is a folder: name an image file"),
+        (["search", "INDEX", "EMPTY"], "there is no image in"),
         (["search", "INDEX", "PHOTOS/3/broken.png"], "broken.png cannot be decoded"),
         (["search", "INDEX", "PHOTOS/3/0003.png", "-k", "0"], "k is 0; give a whole number"),
         (["search", "INDEX", "PHOTOS/3/0003.png", "--radius", "-1"], "--radius -1"),

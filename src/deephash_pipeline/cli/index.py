@@ -23,9 +23,11 @@ from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.folders import INDEX_FILE, holds_index
 from deephash_pipeline.hamming import HammingIndex
 from deephash_pipeline.hamming.replacing import ONNX_HASHER, delete_index, holds_vectors
+from deephash_pipeline.images.batches import SkippedImage
 from deephash_pipeline.photographs import (
     AddedImages,
     ImageIndex,
+    ListedImage,
     add_files,
     bring_up_to_date,
     has_other_hasher,
@@ -35,6 +37,7 @@ from deephash_pipeline.photographs import (
 )
 from deephash_pipeline.photographs.changes import gone
 from deephash_pipeline.photographs.fitted import BITS, fewest, has_outgrown, hasher_of, refit
+from deephash_pipeline.photographs.listing import reason_unreadable
 from deephash_pipeline.photographs.stored import has_model, is_shipped
 from deephash_pipeline.photographs.updating import Missing
 
@@ -104,6 +107,8 @@ def build(
         raise InputError(f"no PATHS are given: name folders, globs or CSV files of images{of_run}")
     # A folder that has lost all its pictures is a state that an index is brought to.
     files, skipped = list_images(paths, empty=holds_index(index)) if paths else ([], [])
+    if files and not holds_index(index):
+        _require_pictures(index, files)
     if method is not None:
         from deephash_pipeline.hashing import require_hash_function  # noqa: PLC0415 - scikit-learn takes seconds
 
@@ -145,6 +150,21 @@ def build(
                 raise
             click.echo(f"{index} keeps the hash function that was fitted on other photographs: {error}", err=True)
     _keep_for_onnx(index, made)
+
+
+def _require_pictures(index: Path, files: Sequence[ListedImage]) -> None:
+    """Refuse files of which none is a picture, before anything is loaded.
+
+    Raises:
+        InputError: none is; they are named.
+    """
+    reasons = []
+    for row, image in enumerate(files):
+        if (reason := reason_unreadable(image.path)) is None:
+            return
+        reasons.append(SkippedImage(row, image.id, reason))
+    print_left_out(reasons)
+    raise InputError(f"nothing was added to {index}: mend what is left out, or name other images")
 
 
 def _encoded(codes: str) -> "CodeFolder":

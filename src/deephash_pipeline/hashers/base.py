@@ -169,9 +169,19 @@ class BaseHasher(ABC):
         """Codes of the images that can be read, and a list of the others."""
         return self._encoded(images, "skip")
 
-    def encode_batches(self, images: Images, errors: Literal["raise", "skip"] = "raise") -> Iterator[EncodedImages]:
-        """Yield codes and features batch by batch, for more images than memory has room for the codes of."""
-        for batch in self._batches(images, errors):
+    def encode_batches(
+        self, images: Images, errors: Literal["raise", "skip"] = "raise", batch_size: int | None = None
+    ) -> Iterator[EncodedImages]:
+        """Yield codes and features batch by batch, for more images than memory has room for the codes of.
+
+        A batch is decoded while the one before is computed.
+
+        Args:
+            images: images, see the class.
+            errors: ``skip`` to leave out and name what cannot be read.
+            batch_size: images of a batch; None for `batch_size` of the hasher.
+        """
+        for batch in self._batches(images, errors, batch_size):
             codes, features = self.encode_pixels(batch.pixels)
             yield EncodedImages(codes, batch.rows, batch.skipped, features)
 
@@ -185,8 +195,10 @@ class BaseHasher(ABC):
         joined = np.concatenate(known) if known else None
         return EncodedImages(np.concatenate(codes), np.concatenate(rows), list(chain.from_iterable(skipped)), joined)
 
-    def _batches(self, images: Images, errors: Literal["raise", "skip"]) -> Iterator[ImageBatch]:
-        return image_batches(images, self.description.image_shape, self.batch_size, errors, self.threads)
+    def _batches(
+        self, images: Images, errors: Literal["raise", "skip"], batch_size: int | None = None
+    ) -> Iterator[ImageBatch]:
+        return image_batches(images, self.description.image_shape, batch_size or self.batch_size, errors, self.threads)
 
     @property
     def code_length(self) -> int:

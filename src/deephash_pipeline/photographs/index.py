@@ -11,7 +11,7 @@ from PIL import Image
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.folders import INDEX_FILE
-from deephash_pipeline.hamming import Answers, HammingIndex, ItemId, RangeAnswers, Searchable
+from deephash_pipeline.hamming import Answers, HammingIndex, RangeAnswers, Searchable
 from deephash_pipeline.hamming.coded import CodedItems
 from deephash_pipeline.hamming.conditions import Where
 from deephash_pipeline.hamming.replacing import HASHER, PICTURE, refuse_exchanged, tidy_former
@@ -25,6 +25,7 @@ from deephash_pipeline.photographs.ordering import in_best_order
 from deephash_pipeline.photographs.stored import (
     Runtime,
     make_way,
+    require_begun,
     require_maker,
     require_same_hasher,
     stored_hasher,
@@ -118,6 +119,7 @@ class ImageIndex(CodedItems):
             raise InputError(f"there is no index {path}: make it by `deephash-pipeline index build {path} PATHS`")
         index = HammingIndex.open(path, read_only) if engine is None else engine
         try:
+            require_begun(index, path)
             features = isinstance(index, HammingIndex) and bool(index.features)
             opened = cls(stored_hasher(path, device, runtime, features), index, path)
             require_maker(index, path)
@@ -290,24 +292,14 @@ class ImageIndex(CodedItems):
         return self.search_rescored(self.hasher.encode_with_features(images), k, where)
 
     def require_features(self) -> None:
-        """Refuse an index that keeps none.
-
-        Raises:
-            InputError: it keeps none.
-        """
+        """Raise InputError unless the index keeps features."""
         if not self._own().features:
             raise InputError("this index keeps no features: build one without --hasher, or search without --rescore")
 
     def search_rescored(self, query: EncodedPixels, k: int, where: Where | None = None) -> Answers:
         """Find the k nearest of queries that are encoded, in the best order; see `search`."""
         self.require_features()
-        index = self._own()
-        return index.search(query.codes, k, where, in_best_order(self.hasher, index, query))
-
-    def known(self, name: ItemId) -> EncodedPixels:
-        """The code of an item, and its features where the index keeps them, as those of one query."""
-        index = self._own()
-        return EncodedPixels(index.get(name).code[np.newaxis], index.features_of([name]) if index.features else None)
+        return self._own().search(query.codes, k, where, in_best_order(self.hasher, self._own(), query))
 
     def within(self, images: Images, radius: int, where: Where | None = None) -> RangeAnswers:
         """Find all images at most `radius` bits from each image."""

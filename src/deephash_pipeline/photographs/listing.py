@@ -9,10 +9,20 @@ from itertools import chain, takewhile
 from pathlib import Path
 from typing import NamedTuple
 
+from PIL import Image, UnidentifiedImageError
+
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.folders import holds_index, is_foreign, matches, walk
 from deephash_pipeline.images.batches import SkippedImage
-from deephash_pipeline.images.decoding.formats import is_image, only_images
+from deephash_pipeline.images.decoding.formats import (
+    FORMAT_NAMES,
+    FORMATS,
+    HEIC_REMEDY,
+    check_readable,
+    is_image,
+    lacks_reader,
+    only_images,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -88,6 +98,28 @@ def list_images(paths: Sequence[str | Path], empty: bool = False) -> tuple[list[
         reason = f" that can be read (left out: {skipped[0].name}: {skipped[0].reason})" if skipped else ""
         raise InputError(f"there is no image in {ascii(places)[1:-1]}{reason}: give folders, globs or CSVs of images")
     return list(found.values()), skipped
+
+
+def reason_unreadable(path: Path) -> str | None:
+    """Say why a file is no picture, by its beginning; None if it is one."""
+    try:
+        check_readable(path)
+        with Image.open(path, formats=FORMATS):
+            return None
+    except UnidentifiedImageError:
+        return f"cannot identify image file as {FORMAT_NAMES}" + (f"; {HEIC_REMEDY}" if lacks_reader(path) else "")
+    except Exception as error:  # a damaged file can make Pillow's readers raise anything
+        return " ".join(str(error).split()) or type(error).__name__
+
+
+def require_picture(path: Path) -> None:
+    """Refuse a file that is no picture, before anything is loaded that would decode it.
+
+    Raises:
+        InputError: it is none.
+    """
+    if reason := reason_unreadable(path):
+        raise InputError(f"{path} cannot be decoded ({reason}): mend it, or name another")
 
 
 def searched_folders(paths: Sequence[str | Path]) -> list[Path]:

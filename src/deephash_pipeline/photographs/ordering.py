@@ -19,6 +19,8 @@ OfFeatures: TypeAlias = Callable[[NDArray[np.float32]], NDArray[Any]]
 
 MOST_OF_A_MEAN = 4096
 """Items whose features tell where the middle of all is."""
+LEARNS_FROM_NEIGHBOURS = "srh"
+"""Method of an index's own hash function, see `deephash_pipeline.photographs.fitted`: it is linear."""
 ABOVE_ALL = 64.0
 """With its square, one bit of 4,096 weighs as much as all of the outputs can."""
 
@@ -35,6 +37,8 @@ def best_order(hasher: BaseHasher, index: HammingIndex) -> OfFeatures:
         hasher: hasher of the index, one that gives features.
         index: index that keeps features; it has an item.
     """
+    if isinstance(hasher, OnnxHasher) and hasher.description.method == LEARNS_FROM_NEIGHBOURS:
+        return _linear_outputs(hasher)
     # A service of codes alone has none of the packages of hash functions.
     from deephash_pipeline.hashing import HashFunction, LinearEncoder  # noqa: PLC0415
     from deephash_pipeline.hashing.srh import SRH  # noqa: PLC0415
@@ -49,19 +53,29 @@ def best_order(hasher: BaseHasher, index: HammingIndex) -> OfFeatures:
 
 
 def _encoder_of(hasher: BaseHasher) -> Any:
-    """The hash function of a hasher; that of a model lies in the file that it was made from, and takes no PyTorch."""
     if not isinstance(hasher, OnnxHasher):
         return hasher.encoder  # type: ignore[attr-defined]
-    from safetensors import safe_open  # noqa: PLC0415
-
     from deephash_pipeline.hashing import load_encoder  # noqa: PLC0415
 
     about = hasher.description
+    return load_encoder(about.encoder, about.code_length, _arrays(hasher))
+
+
+def _arrays(hasher: OnnxHasher) -> dict[str, NDArray[Any]]:
+    """The arrays of a model's hash function, which lie in the file that it was made from, and take no PyTorch."""
+    from safetensors import safe_open  # noqa: PLC0415
+
     assert hasher.file is not None
     with safe_open(hasher.file, framework="np") as file:
         names = [name for name in file.keys() if name.startswith(ENCODER)]  # noqa: SIM118 (not a dictionary)
-        arrays = {name.removeprefix(ENCODER): file.get_tensor(name) for name in names}
-    return load_encoder(about.encoder, about.code_length, arrays)
+        return {name.removeprefix(ENCODER): file.get_tensor(name) for name in names}
+
+
+def _linear_outputs(hasher: OnnxHasher) -> OfFeatures:
+    """The outputs of hyperplanes and their signs, without scikit-learn, which takes a second to load."""
+    arrays = _arrays(hasher)
+    projection, threshold = (arrays[name].astype(np.float64) for name in ("projection", "threshold"))
+    return lambda features: with_signs(features.astype(np.float64) @ projection - threshold, 1.0)
 
 
 def may_order(images: CodedItems) -> bool:

@@ -164,6 +164,16 @@ def make_way(folder: Path, hasher: "ImageHasher") -> None:
         delete_index(folder)
 
 
+def require_begun(index: Searchable, folder: Path) -> None:
+    """Refuse an index whose build was killed before it had its hasher.
+
+    Raises:
+        InputError: it was.
+    """
+    if isinstance(index, HammingIndex) and not len(index) and not (folder / HASHER).exists():
+        raise InputError(f"{folder} is empty: `deephash-pipeline index build {folder} PATHS` fills it")
+
+
 def require_maker(index: Searchable, folder: Path) -> None:
     """Compare the hasher in a folder with the one that made some codes; an index of an earlier version learns which.
 

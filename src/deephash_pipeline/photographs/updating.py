@@ -1,5 +1,6 @@
 """A folder that has changed -> the index of its pictures, brought to the same state."""
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +25,8 @@ from deephash_pipeline.photographs.index import ImageIndex
 from deephash_pipeline.photographs.listing import ListedImage
 
 COPIED_AT_A_TIME = 1024
+STORED_AT_A_TIME = 128
+"""Pictures that are decoded while as many before are computed, and of which as many are lost when a build is killed."""
 Missing = Literal["few", "few_or_none", "all", "none"]
 """Of the items whose files are gone, which are removed: all, if at most half, else an error or none; all; none."""
 
@@ -80,8 +83,8 @@ def carry_out(images: ImageIndex, changes: Changes) -> AddedImages:
     to_encode = changes.to_encode
     files = [(images.folder or Path()) / image.path for image in to_encode]
     with count_steps("images", total=len(files)) as advance:
-        done = 0
-        for batch in images.hasher.encode_batches(files, errors="skip"):
+        done, began = 0, time.monotonic()
+        for batch in images.hasher.encode_batches(files, errors="skip", batch_size=STORED_AT_A_TIME):
             readable = [with_digest(to_encode[row], files[row]) for row in batch.rows.tolist()]
             images.store(EncodedPixels(batch.codes, batch.features), readable)
             report.changed += [image.id for image in readable if image.id in changes.changed]
@@ -90,7 +93,7 @@ def carry_out(images: ImageIndex, changes: Changes) -> AddedImages:
             report.skipped += [skipped._replace(name=to_encode[skipped.row].id) for skipped in batch.skipped]
             for _ in (*readable, *batch.skipped):
                 done += 1
-                advance(f"{done} of {len(files)}")
+                advance(f"{done} of {len(files)}, {done / (time.monotonic() - began):.3g} a second")
     return report
 
 

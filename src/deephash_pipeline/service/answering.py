@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.hamming import Answers, Item, ItemId
+from deephash_pipeline.hamming import Answers, HammingIndex, Item, ItemId
 from deephash_pipeline.hamming.coded import CodedItems
 from deephash_pipeline.hamming.conditions import Where
 from deephash_pipeline.hamming.engines import EngineError
@@ -88,8 +88,10 @@ def _asking(
 ) -> tuple[NDArray[np.uint8], Callable[[int], Answers]]:
     """The code of a query, and what gives as many answers to it as are asked for."""
     if question.rescore:
-        assert isinstance(images, ImageIndex)
-        rescored = images.known(asked) if isinstance(asked, str | int) else asked
+        assert isinstance(images, ImageIndex) and isinstance(images.index, HammingIndex)
+        rescored = asked
+        if isinstance(asked, str | int):
+            rescored = EncodedPixels(images.index.get(asked).code[np.newaxis], images.index.features_of([asked]))
         assert isinstance(rescored, EncodedPixels)
         # The item itself is the nearest to itself, and no answer.
         return rescored.codes[0], lambda k: _without(asked, images.search_rescored(rescored, k + 1, where), k)

@@ -2,28 +2,23 @@
 
 import base64
 import binascii
-import io
 from collections import OrderedDict
 from hashlib import blake2b
 from pathlib import Path
 from threading import Lock
-from typing import NamedTuple
 
 from fastapi import HTTPException
-from PIL import Image
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.stores import stamp_of
 from deephash_pipeline.images.decoding.apart import BusyError, Decoded, Decoders
 from deephash_pipeline.images.decoding.decode import BrokenImageError
-from deephash_pipeline.images.decoding.formats import FORMATS
 from deephash_pipeline.images.decoding.image_files import Channels
-from deephash_pipeline.images.decoding.sent import TooManyPixelsError, upright
-from deephash_pipeline.images.decoding.work import check_work
+from deephash_pipeline.images.decoding.sent import TooManyPixelsError
 from deephash_pipeline.photographs.duplicates.groups import read_photo
+from deephash_pipeline.photographs.thumbnails import Thumbnail, thumbnail
 from deephash_pipeline.service.schemas import PictureFile
 
-JPEG_QUALITY = 85
 MOST_KEPT_BYTES = 2**28
 
 
@@ -79,13 +74,6 @@ def picture_file(path: Path, item_id: str, tells_paths: bool) -> PictureFile | N
     )
 
 
-class Thumbnail(NamedTuple):
-    """A small picture: the content of its file, and the media type."""
-
-    content: bytes
-    kind: str
-
-
 class Thumbnails:
     """Makes thumbnails, and keeps them in memory; those that were not asked for the longest give way to others.
 
@@ -114,7 +102,7 @@ class Thumbnails:
                 self._kept.move_to_end(key)
                 return self._kept[key]
         try:
-            made = _thumbnail(path, size)
+            made = thumbnail(path, size)
         except Exception as error:
             raise HTTPException(404, "the picture of this item cannot be read; its file is gone or damaged") from error
         with self._lock:
@@ -124,18 +112,3 @@ class Thumbnails:
             while self.bytes > self.most_bytes:
                 self.bytes -= len(self._kept.popitem(last=False)[1].content)
         return made
-
-
-def _thumbnail(path: Path, size: int) -> Thumbnail:
-    # What Pillow takes for sane is in indexes, and may be larger than what is sent.
-    with Image.open(path, formats=FORMATS) as picture:
-        check_work(picture)
-        small = max(picture.size) <= size
-        shown = upright(picture, size)
-    buffer = io.BytesIO()
-    # Few pixels show every block of a JPEG.
-    if small or shown.mode in ("LA", "RGBA"):
-        shown.save(buffer, "PNG")
-        return Thumbnail(buffer.getvalue(), "image/png")
-    shown.save(buffer, "JPEG", quality=JPEG_QUALITY)
-    return Thumbnail(buffer.getvalue(), "image/jpeg")
