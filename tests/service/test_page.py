@@ -118,7 +118,8 @@ def test_codes_are_shown_where_that_is_wanted_also_the_next_time(browse):
 def test_a_folder_is_chosen_and_stands_in_the_address(browse):
     shown = browse(
         "/scripted#index=first.index",
-        """started.then(() => {
+        """started.then(async () => {
+            while (!document.querySelector('#tree [data-folder="3"]')) await new Promise(later => setTimeout(later, 50));
             document.querySelector('#tree [data-folder="3"]').click();
             setTimeout(() => { document.body.id = location.hash; }, 3000);
         });""",

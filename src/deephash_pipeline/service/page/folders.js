@@ -17,7 +17,12 @@ function sums(folders) {
 }
 
 async function loadFolders() {
-  filed = await call(`v1/folders?${new URLSearchParams({index: current.name})}`);
+  const index = current;
+  filed = {name: "", prefix: "", folders: []};
+  $("folders").hidden = true;
+  const told = await call(`v1/folders?${new URLSearchParams({index: index.name})}`);
+  if (index !== current) return;
+  filed = told;
   $("folders").hidden = filed.folders.length < 2;
   $("folders").open = innerWidth > 900;
   $("filter-row").hidden = filed.folders.length <= FEW;
@@ -25,6 +30,7 @@ async function loadFolders() {
   showFolders();
   const named = new Set(filed.folders.map(({folder}) => folder.split("/").at(-1) || filed.name));
   $("label-row").hidden = !current.labels.some(label => !named.has(label));
+  [...$("grid").querySelectorAll(".where")].forEach((where, place) => where.replaceWith(whereOf(shown[place])));
 }
 
 function showFolders() {

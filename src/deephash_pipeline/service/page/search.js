@@ -30,7 +30,7 @@ function fromAddress() {
 async function found(count) {
   const where = {index: current.name};
   if (!query) {
-    if (asked.folder || filed.folders.length === 1) {
+    if (asked.folder) {
       return call(`v1/items?${new URLSearchParams({...where, folder: asked.folder, start: 0, count})}`);
     }
     return call(`v1/items?${new URLSearchParams({...where, count, seed})}`);
@@ -108,7 +108,7 @@ async function loadMore() {
       show([...shown, ...answer.results.slice(had)], had);
       sayFound(answer);
     } else {
-      const listed = Boolean(asked.folder) || filed.folders.length === 1;
+      const listed = Boolean(asked.folder);
       if (!listed) seed += 1;
       const fields = listed ? {folder: asked.folder, start: had} : {seed};
       const items = await call(`v1/items?${new URLSearchParams({index: current.name, count: step, ...fields})}`);
@@ -159,7 +159,7 @@ function showAsked() {
   markFolder();
 }
 
-async function choose(index) {
+function choose(index) {
   current = index;
   showAbout();
   for (const button of $("indexes").children) button.setAttribute("aria-pressed", button.textContent === index.name);
@@ -168,7 +168,8 @@ async function choose(index) {
   $("url-row").hidden = !index.urls;
   $("duplicates").hidden = Boolean(index.width);
   $("duplicates").href = `duplicates?${new URLSearchParams({index: index.name})}`;
-  await loadFolders();
+  // Of many pictures it takes seconds; pictures are shown meanwhile.
+  loadFolders().catch(error => say(error.message, true));
 }
 
 function showAbout() {
@@ -182,19 +183,19 @@ async function load() {
   $("indexes").replaceChildren(...indexes.map(index => {
     const button = make("button", "", index.name);
     button.type = "button";
-    button.addEventListener("click", async () => {
-      await choose(index);
+    button.addEventListener("click", () => {
+      choose(index);
       go({...NOTHING, index: index.name, key: asked.key, url: asked.url, many: asked.many});
     });
     return button;
   }));
-  await choose(indexes.find(index => index.name === asked.index) ?? indexes[0]);
+  choose(indexes.find(index => index.name === asked.index) ?? indexes[0]);
 }
 
-addEventListener("popstate", async event => {
+addEventListener("popstate", event => {
   asked = {...NOTHING, ...(event.state ?? fromAddress())};
   const index = indexes.find(index => index.name === asked.index) ?? indexes[0];
-  if (index !== current) await choose(index);
+  if (index !== current) choose(index);
   search();
 });
 $("near").addEventListener("change", () => go({near: $("near").value}));

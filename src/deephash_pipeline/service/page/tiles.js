@@ -55,6 +55,8 @@ function folderOf(item) {
   return prefix && folder.startsWith(`${prefix}/`) ? folder.slice(prefix.length + 1) : folder;
 }
 
+const whereOf = item => named("where", folderOf(item) || item.label || "");
+
 // Bits as squares; those that differ from another code are marked.
 function bits(code, other, most = 32) {
   const columns = Math.ceil(code.length / Math.ceil(code.length / most));
@@ -94,7 +96,7 @@ function tile(item, position) {
   pixelated(image);
   image.addEventListener("error", () => { image.remove(); frame.classList.add("none"); });
   if (item.thumbnail) { image.src = sized(item.thumbnail, 320); frame.append(image); } else frame.classList.add("none");
-  button.append(frame, named("name", nameOf(item)), named("where", folderOf(item) || item.label || ""));
+  button.append(frame, named("name", nameOf(item)), whereOf(item));
   if (item.distance !== undefined) button.append(nearBar(item));
   if ($("codes").checked) button.append(bits(item.code, query?.code, 16));
   button.addEventListener("click", () => showLarge(shown.indexOf(item)));
