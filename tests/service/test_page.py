@@ -119,7 +119,8 @@ def test_a_folder_is_chosen_and_stands_in_the_address(browse):
     shown = browse(
         "/scripted#index=first.index",
         """started.then(async () => {
-            while (!document.querySelector('#tree [data-folder="3"]')) await new Promise(later => setTimeout(later, 50));
+            const wait = () => new Promise(later => setTimeout(later, 50));
+            while (!document.querySelector("#tree [data-folder]")) await wait();
             document.querySelector('#tree [data-folder="3"]').click();
             setTimeout(() => { document.body.id = location.hash; }, 3000);
         });""",

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,8 @@ from deephash_pipeline.cli.vectors import (
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.folders import INDEX_FILE, holds_index
 from deephash_pipeline.hamming import HammingIndex
-from deephash_pipeline.hamming.replacing import ONNX_HASHER, delete_index, holds_vectors
+from deephash_pipeline.hamming.replacing import delete_index, holds_vectors
+from deephash_pipeline.hashers import BaseHasher
 from deephash_pipeline.images.batches import SkippedImage
 from deephash_pipeline.photographs import (
     AddedImages,
@@ -38,7 +39,7 @@ from deephash_pipeline.photographs import (
 from deephash_pipeline.photographs.changes import gone
 from deephash_pipeline.photographs.fitted import BITS, fewest, has_outgrown, hasher_of, refit
 from deephash_pipeline.photographs.listing import reason_unreadable
-from deephash_pipeline.photographs.stored import has_model, is_shipped
+from deephash_pipeline.photographs.stored import is_shipped, keep_model
 from deephash_pipeline.photographs.updating import Missing
 
 if TYPE_CHECKING:
@@ -114,6 +115,7 @@ def build(
 
         require_hash_function(method)
     encoded = _encoded(codes) if codes else None
+    made: BaseHasher
     own = not (hasher or codes)
     if encoded is not None:
         made = encoded.hasher(device)
@@ -149,7 +151,7 @@ def build(
             if method or labels:
                 raise
             click.echo(f"{index} keeps the hash function that was fitted on other photographs: {error}", err=True)
-    _keep_for_onnx(index, made)
+    keep_model(index, made)
 
 
 def _require_pictures(index: Path, files: Sequence[ListedImage]) -> None:
@@ -174,7 +176,7 @@ def _encoded(codes: str) -> "CodeFolder":
 
 
 @contextmanager
-def _made_or_opened(folder: Path, hasher: "ImageHasher", features: bool) -> Iterator[ImageIndex]:
+def _made_or_opened(folder: Path, hasher: BaseHasher, features: bool) -> Iterator[ImageIndex]:
     """Give an index; of one that has not come about nothing is left."""
     new = not (folder / INDEX_FILE).exists()
     with ImageIndex.create_or_open(folder, hasher, features) as images:
@@ -194,19 +196,7 @@ def _made_or_opened(folder: Path, hasher: "ImageHasher", features: bool) -> Iter
 @device_option
 def refit_command(index: Path, method: str | None, labels: str | None, device: str) -> None:
     """Fit the hash function of INDEX on the features that it keeps, and make its codes anew; no image is read."""
-    made = refit(index, method, labels is not None, device)
-    _report_fit(index, made)
-    _keep_for_onnx(index, made)
-
-
-def _keep_for_onnx(folder: Path, hasher: "ImageHasher") -> None:
-    """Write the hasher as an ONNX model too, where such a one has made the codes: searches need no PyTorch then."""
-    if hasher.description.runtime == "onnx" and not has_model(folder):
-        from deephash_pipeline.deephash.export import export_onnx  # noqa: PLC0415 - other indexes need no exporter
-
-        # Not every hash function has a form in ONNX.
-        with suppress(InputError):
-            export_onnx(hasher, folder / ONNX_HASHER)
+    _report_fit(index, refit(index, method, labels is not None, device))
 
 
 def _report_fit(folder: Path, hasher: "ImageHasher") -> None:

@@ -9,8 +9,10 @@ import numpy as np
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.hamming import HammingIndex
 from deephash_pipeline.hamming.replacing import HASHER, PICTURES, holds_vectors, replacing_index
+from deephash_pipeline.hashers import BaseHasher
 from deephash_pipeline.hashers.base import EncodedPixels
 from deephash_pipeline.photographs.index import ImageIndex
+from deephash_pipeline.photographs.stored import is_foreign_model, keep_model, stored_hasher
 from deephash_pipeline.retrieval import pack_bits
 
 if TYPE_CHECKING:
@@ -29,8 +31,8 @@ BITS = (64, 128, 256)
 """Code lengths of the hashers for photographs that come with the package; usually the second."""
 
 
-def hasher_of(folder: Path, code_length: int | None, device: str, anew: bool = False) -> "ImageHasher":
-    """Load the hasher of an index, or for a new one that which comes with the package.
+def hasher_of(folder: Path, code_length: int | None, device: str, anew: bool = False) -> BaseHasher:
+    """Load the hasher of an index, without PyTorch where it has a model, or for a new one that of the package.
 
     Args:
         folder: directory of the index.
@@ -41,14 +43,16 @@ def hasher_of(folder: Path, code_length: int | None, device: str, anew: bool = F
     Raises:
         InputError: the index has another code length.
     """
-    from deephash_pipeline.deephash import ImageHasher  # noqa: PLC0415 - who only looks at an index needs no PyTorch
-
     if (folder / HASHER).is_file():
-        own = ImageHasher.load(folder / HASHER, device)
+        own = stored_hasher(folder, device, "auto", features=True)
+        if is_foreign_model(own):
+            own = stored_hasher(folder, device, "torch")
         if code_length in (None, own.code_length):
             return own
         if not anew:
             raise InputError(f"{folder} has {own.code_length} bits: leave --bits out, or replace it by --anew")
+    from deephash_pipeline.deephash import ImageHasher  # noqa: PLC0415 - who only looks at an index needs no PyTorch
+
     return ImageHasher.pretrained(f"photos-{code_length or BITS[1]}", device)
 
 
@@ -105,6 +109,8 @@ def refit(folder: Path, method: str | None = None, labels: bool = False, device:
                     metadata = {column: [item.metadata.get(column) for item in items] for column in old.columns}
                     made._add(names, EncodedPixels(codes, features), metadata, replace=False)
             made.compact()
+        # A service that goes over to it finds the model at once.
+        keep_model(beside, hasher)
     return hasher
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 from uuid import uuid4
 
 import numpy as np
@@ -135,7 +135,7 @@ class ImageIndex(CodedItems):
             raise
 
     @classmethod
-    def create_or_open(cls, folder: str | Path, hasher: "ImageHasher", features: bool = False) -> Self:
+    def create_or_open(cls, folder: str | Path, hasher: BaseHasher, features: bool = False) -> Self:
         """Make an index, or go on with one that was made with the same hasher.
 
         Args:
@@ -151,14 +151,16 @@ class ImageIndex(CodedItems):
         make_way(path, hasher)
         if not (path / HASHER).exists():
             # One that was killed between index and hasher has no item.
+            # A model lies in an index that has its hasher.
+            new = cast("ImageHasher", hasher)
             if not (path / INDEX_FILE).exists():
-                return cls.create(path, hasher, features)
+                return cls.create(path, new, features)
             index = HammingIndex.open(path)
             try:
                 opened = cls(hasher, index, path)
                 if len(opened):
                     raise InputError(f"{path} has codes of an unknown hasher: build images into another folder")
-                _marked(index, hasher, path)
+                _marked(index, new, path)
             except BaseException:
                 index.close()
                 raise

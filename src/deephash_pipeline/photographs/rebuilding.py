@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.folders import INDEX_FILE
 from deephash_pipeline.hamming import HammingIndex
 from deephash_pipeline.hamming.replacing import PICTURES, replacing_index
+from deephash_pipeline.hashers import BaseHasher
 from deephash_pipeline.photographs.changes import has_label
 from deephash_pipeline.photographs.index import ImageIndex
 from deephash_pipeline.photographs.listing import ListedImage
@@ -26,13 +27,13 @@ if TYPE_CHECKING:
     from deephash_pipeline.deephash import ImageHasher
 
 
-def has_other_hasher(folder: Path, hasher: "ImageHasher") -> bool:
+def has_other_hasher(folder: Path, hasher: BaseHasher) -> bool:
     """Tell whether there is an index that was made with another hasher."""
     return (folder / INDEX_FILE).is_file() and not same_hasher(folder, hasher)
 
 
 @contextmanager
-def rebuilt(folder: Path, hasher: "ImageHasher", features: bool = False) -> Iterator[ImageIndex]:
+def rebuilt(folder: Path, hasher: BaseHasher, features: bool = False) -> Iterator[ImageIndex]:
     """Give a new index that takes the place of the one in a folder when all has gone well.
 
     It is made beside the old one, which stays as it is until then, and for good if nothing is added. Pictures that only
@@ -46,7 +47,9 @@ def rebuilt(folder: Path, hasher: "ImageHasher", features: bool = False) -> Iter
     Raises:
         InputError: the folder has files of others, another process writes the index, or nothing was added.
     """
-    with replacing_index(folder) as beside, ImageIndex.create(beside, hasher, features) as images:
+    # A model is of the index that it lies in, and replaces none.
+    new = cast("ImageHasher", hasher)
+    with replacing_index(folder) as beside, ImageIndex.create(beside, new, features) as images:
         kept = _keep_pictures(folder.resolve(), images)
         yield images
         if len(images) == kept:

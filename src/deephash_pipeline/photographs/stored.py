@@ -107,9 +107,24 @@ def stored_hasher(folder: Path, device: str, runtime: Runtime, features: bool = 
         hasher = OnnxHasher.load(folder / ONNX_HASHER)
         hasher.require_made_from(folder / HASHER)
         return hasher
+    return _image_hasher().load(folder / HASHER, device)
+
+
+def _image_hasher() -> "type[ImageHasher]":
     from deephash_pipeline.deephash import ImageHasher  # noqa: PLC0415 - a service by ONNX Runtime has no PyTorch
 
-    return ImageHasher.load(folder / HASHER, device)
+    return ImageHasher
+
+
+def keep_model(folder: Path, hasher: BaseHasher) -> None:
+    """Write the hasher as an ONNX model too, where such a one has made the codes: searches need no PyTorch then."""
+    if hasher.description.runtime == "onnx" and not isinstance(hasher, OnnxHasher) and not has_model(folder):
+        from deephash_pipeline.deephash.export import export_onnx  # noqa: PLC0415 - other indexes need no exporter
+
+        assert isinstance(hasher, _image_hasher())
+        # Not every hash function has a form in ONNX.
+        with suppress(InputError):
+            export_onnx(hasher, folder / ONNX_HASHER)
 
 
 def has_model(folder: Path) -> bool:
@@ -126,14 +141,17 @@ def is_foreign_model(hasher: BaseHasher) -> bool:
     return isinstance(hasher, OnnxHasher) and hasher.description.runtime != "onnx"
 
 
-def same_hasher(folder: Path, hasher: "ImageHasher") -> bool:
+def same_hasher(folder: Path, hasher: BaseHasher) -> bool:
     """Tell whether the index in a folder was made with this hasher."""
     if not (folder / HASHER).is_file():
         return False
+    if isinstance(hasher, OnnxHasher):
+        return hasher.made_from == content_digest(folder / HASHER)
+    assert isinstance(hasher, _image_hasher())
     return type(hasher).load(folder / HASHER, "cpu").digest == hasher.digest
 
 
-def require_same_hasher(folder: Path, hasher: "ImageHasher") -> None:
+def require_same_hasher(folder: Path, hasher: BaseHasher) -> None:
     """Refuse to add what a hasher makes to the index of another.
 
     Raises:
@@ -141,6 +159,7 @@ def require_same_hasher(folder: Path, hasher: "ImageHasher") -> None:
     """
     if same_hasher(folder, hasher):
         return
+    assert isinstance(hasher, _image_hasher()), "a model is opened with the index that it lies in"
     made = type(hasher).load(folder / HASHER, "cpu")
     if made.digest_by(hasher.description.runtime) != hasher.digest:
         raise InputError(f"{folder} was made with another hasher: build into another folder, or add --anew")
@@ -152,7 +171,7 @@ def require_same_hasher(folder: Path, hasher: "ImageHasher") -> None:
     )
 
 
-def make_way(folder: Path, hasher: "ImageHasher") -> None:
+def make_way(folder: Path, hasher: BaseHasher) -> None:
     """Delete what stands in the way of an index: what a killed replacement has left, and one without items.
 
     Args:
