@@ -38,10 +38,10 @@ def encoded(monkeypatch):
     files = []
     encode_batches = ImageHasher.encode_batches
 
-    def counted(self, images, errors="raise"):
+    def counted(self, images, *arguments, **named):
         images = list(images)
         files.extend(Path(image).name for image in images)
-        return encode_batches(self, images, errors)
+        return encode_batches(self, images, *arguments, **named)
 
     monkeypatch.setattr(ImageHasher, "encode_batches", counted)
     return files
@@ -275,7 +275,7 @@ def test_answers_do_not_show_how_files_are_known(command, index):
     with ImageIndex.open(index, read_only=True) as images:
         name = next(iter(images))
     [first, *_] = json.loads(command("search", index, "--id", name, "--json").output)
-    assert first.keys() == {"id", "distance", "label", "path"}
+    assert first.keys() == {"id", "distance", "label", "near", "path"}
 
 
 def test_codes_of_an_older_index_are_kept(command, folder, index, encoded):

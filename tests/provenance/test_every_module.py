@@ -189,6 +189,7 @@ def test_a_changed_template_or_table_changes_the_digest_of_the_code_that_names_i
     # Of the pages of the service, of that of duplicates and of cards.
     others = {
         "photographs/look.css",
+        "photographs/found.html.j2",
         "photographs/duplicates/page.css",
         "photographs/duplicates/page.js",
         *(f"service/page/{name}" for name in ("search.html", "search.css", *scripts)),

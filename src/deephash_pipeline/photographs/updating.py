@@ -84,7 +84,8 @@ def carry_out(images: ImageIndex, changes: Changes) -> AddedImages:
     files = [(images.folder or Path()) / image.path for image in to_encode]
     with count_steps("images", total=len(files)) as advance:
         done, began = 0, time.monotonic()
-        for batch in images.hasher.encode_batches(files, errors="skip", batch_size=STORED_AT_A_TIME):
+        at_a_time = min(STORED_AT_A_TIME, images.hasher.batch_size)
+        for batch in images.hasher.encode_batches(files, errors="skip", batch_size=at_a_time):
             readable = [with_digest(to_encode[row], files[row]) for row in batch.rows.tolist()]
             images.store(EncodedPixels(batch.codes, batch.features), readable)
             report.changed += [image.id for image in readable if image.id in changes.changed]
