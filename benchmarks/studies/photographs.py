@@ -30,7 +30,7 @@ from benchmarks.studies.copies import PEERS, peers
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.deephash.features import FeatureExtractor
 from deephash_pipeline.hashing import HASH_FUNCTIONS, SRH
-from deephash_pipeline.hashing.srh import unit_rows
+from deephash_pipeline.hashing.srh import unit_length_rows
 from deephash_pipeline.images.batches import image_batches
 from deephash_pipeline.losses import LOSSES, ExponentiatedLoss
 from deephash_pipeline.retrieval import count_distances, mean_average_precision, pack_bits
@@ -119,7 +119,7 @@ def trained(name: str, length: int, z: NDArray[np.float32], seed: int, rate: flo
     """Train a hash layer by a loss on features (3, n, D) of images and of two views of each."""
     torch.manual_seed(seed)
     centre = z[0].mean(axis=0)
-    images, *views = (torch.from_numpy(unit_rows(of - centre)) for of in z)
+    images, *views = (torch.from_numpy(unit_length_rows(of - centre)) for of in z)
     scale = images.shape[1] ** 0.5
     layer = torch.nn.Linear(images.shape[1], length)
     torch.nn.init.normal_(layer.weight, std=1 / scale)
@@ -139,7 +139,7 @@ def trained(name: str, length: int, z: NDArray[np.float32], seed: int, rate: flo
             optimiser.step()
             schedule.step()
     weight, bias = (part.detach().numpy() for part in (layer.weight, layer.bias))
-    return lambda features: scale * unit_rows(features - centre) @ weight.T + bias >= 0
+    return lambda features: scale * unit_length_rows(features - centre) @ weight.T + bias >= 0
 
 
 def mutual_neighbours(images: torch.Tensor) -> torch.Tensor:
@@ -189,7 +189,7 @@ def of_codes(codes: list[NDArray[np.uint8]], classes: NDArray[np.int64], case: F
 
 def of_cosines(z: NDArray[np.float32], classes: NDArray[np.int64], case: Fitted) -> float:
     """MAP of the features themselves."""
-    queries, database = (unit_rows(z[rows]) for rows in (case.queries, case.database))
+    queries, database = (unit_length_rows(z[rows]) for rows in (case.queries, case.database))
     order = np.argsort(-(queries @ database.T), axis=1, kind="stable")
     found = classes[case.database][order] == classes[case.queries][:, np.newaxis]
     precision = np.cumsum(found, axis=1) / np.arange(1, found.shape[1] + 1)

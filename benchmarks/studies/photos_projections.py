@@ -10,7 +10,7 @@ import click
 
 from deephash_pipeline import ImageHasher
 from deephash_pipeline.deephash import FeatureExtractor, hasher
-from deephash_pipeline.deephash.feature_hash import learned
+from deephash_pipeline.deephash.feature_hash import learned_hash
 from deephash_pipeline.hashing import ITQ
 from deephash_pipeline.photographs import list_images
 
@@ -29,7 +29,7 @@ def main(folder: Path) -> None:
     extractor = FeatureExtractor.pretrained(unit_length=True, device="cpu")
     features = extractor.features([image.path for image in files])
     for code_length in CODE_LENGTHS:
-        encoder, about = learned(ITQ(code_length), extractor, features)
+        encoder, about = learned_hash(ITQ(code_length), extractor, features)
         about = about.model_copy(update={"benchmark": "photographs", "notice": NOTICE, "runtime": "torch"})
         path = Path(hasher.__file__).parent / "pretrained" / f"photos-{code_length}.safetensors"
         ImageHasher(extractor.trunk, encoder, about, "cpu").save(path, trunk=False)

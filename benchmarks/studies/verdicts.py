@@ -15,7 +15,7 @@ import scipy.stats
 from numpy.typing import ArrayLike, NDArray
 
 from benchmarks.documents import PROJECT, Benchmark, Results, Settings
-from deephash_pipeline.tuning.significance import Floats, SignificanceParameters, against_best
+from deephash_pipeline.tuning.significance import FloatArray, SignificanceParameters, against_best
 
 LEVEL = SignificanceParameters().level
 TABLES = PROJECT / "docs" / "results" / "fair-comparison"
@@ -39,10 +39,12 @@ ONE_DEVIATES = np.append(np.ones(13), 5.0)
 MULTIPLIER = 1.3
 """Times the critical value with which moderated variances err as often as they may with published deviations."""
 
-Calls = Callable[[Floats, Floats, int], NDArray[np.bool_]]
+Calls = Callable[[FloatArray, FloatArray, int], NDArray[np.bool_]]
 
 
-def published(table: str, environment: str, code_length: int, protocol: str = "held_out") -> tuple[Floats, Floats]:
+def published(
+    table: str, environment: str, code_length: int, protocol: str = "held_out"
+) -> tuple[FloatArray, FloatArray]:
     """Read means and deviations of the methods with several seeds: float64 (methods,) each."""
     rows = pd.read_csv(TABLES / table)
     cell = (rows["environment"] == environment) & (rows["protocol"] == protocol)
@@ -50,7 +52,7 @@ def published(table: str, environment: str, code_length: int, protocol: str = "h
     return of_seeds["mean"].to_numpy(np.float64), of_seeds["standard_deviation"].to_numpy(np.float64)
 
 
-def published_deviations(table: str, environment: str, code_length: int) -> Floats:
+def published_deviations(table: str, environment: str, code_length: int) -> FloatArray:
     """Read the deviations of the methods with several seeds, held out: float64 (methods,)."""
     return published(table, environment, code_length)[1]
 
@@ -74,7 +76,7 @@ NORMAL = Noise()
 
 def drawn(
     deviations: ArrayLike, seeds: int, number: int, noise: Noise = NORMAL, below: float = 0.0
-) -> tuple[Floats, Floats]:
+) -> tuple[FloatArray, FloatArray]:
     """Draw means and deviations over seeds, each float64 (number, methods).
 
     Args:
@@ -97,19 +99,19 @@ def drawn(
     return values.mean(axis=2), values.std(axis=2, ddof=1)
 
 
-def by_own_variances(means: Floats, deviations: Floats, seeds: int) -> NDArray[np.bool_]:
+def by_own_variances(means: FloatArray, deviations: FloatArray, seeds: int) -> NDArray[np.bool_]:
     """Call methods worse by Tukey's test of one step; critical values between a few degrees of freedom interpolated."""
     studentised, freedom = against_best(means, deviations, np.full(means.shape[1], seeds))
     inverse, critical = _critical_values(means.shape[1])
     return studentised > np.interp(1 / freedom, inverse, critical)
 
 
-def by_stepping_down(means: Floats, deviations: Floats, seeds: int) -> NDArray[np.bool_]:
+def by_stepping_down(means: FloatArray, deviations: FloatArray, seeds: int) -> NDArray[np.bool_]:
     """Call methods worse as `compare_with_best` does: the clearest first, then in the range of those that remain."""
     return _stepping_down(*against_best(means, deviations, np.full(means.shape[1], seeds)))
 
 
-def by_moderated_variances(means: Floats, deviations: Floats, seeds: int) -> NDArray[np.bool_]:
+def by_moderated_variances(means: FloatArray, deviations: FloatArray, seeds: int) -> NDArray[np.bool_]:
     """Call methods worse by variances moderated by a prior of all (Smyth 2004, doi:10.2202/1544-6115.1027)."""
     own = seeds - 1
     prior, typical = _prior_of_variances(deviations, own)
@@ -120,7 +122,7 @@ def by_moderated_variances(means: Floats, deviations: Floats, seeds: int) -> NDA
     return _stepping_down(_differences(means) / np.sqrt((variance + of_best) / 2) / MULTIPLIER, freedom)
 
 
-def _prior_of_variances(deviations: Floats, freedom: int) -> tuple[Floats, Floats]:
+def _prior_of_variances(deviations: FloatArray, freedom: int) -> tuple[FloatArray, FloatArray]:
     """Fit degrees of freedom and the typical variance of each row's methods by the moments of their logarithms."""
     logarithm = np.log(deviations**2) - scipy.special.digamma(freedom / 2) + np.log(freedom / 2)
     spread = logarithm.var(axis=1, ddof=1, keepdims=True) - scipy.special.polygamma(1, freedom / 2)
@@ -129,7 +131,7 @@ def _prior_of_variances(deviations: Floats, freedom: int) -> tuple[Floats, Float
     return 2 * half, np.exp(logarithm.mean(axis=1, keepdims=True) + scipy.special.digamma(half) - np.log(half))
 
 
-def _stepping_down(studentised: Floats, freedom: Floats) -> NDArray[np.bool_]:
+def _stepping_down(studentised: FloatArray, freedom: FloatArray) -> NDArray[np.bool_]:
     methods = studentised.shape[1]
     worse = np.zeros(studentised.shape, bool)
     for left in range(methods, 1, -1):
@@ -141,7 +143,7 @@ def _stepping_down(studentised: Floats, freedom: Floats) -> NDArray[np.bool_]:
     return worse
 
 
-def by_pooled_variance(means: Floats, deviations: Floats, seeds: int) -> NDArray[np.bool_]:
+def by_pooled_variance(means: FloatArray, deviations: FloatArray, seeds: int) -> NDArray[np.bool_]:
     """Call methods worse by Tukey's test with one variance."""
     methods = means.shape[1]
     error = np.sqrt((deviations**2).mean(axis=1, keepdims=True) / seeds)
@@ -154,7 +156,7 @@ def by_queries(error: float) -> Calls:
     That any is worse is that the largest difference passes Bonferroni's bound; the others are called less often by it.
     """
 
-    def calls(means: Floats, deviations: Floats, seeds: int) -> NDArray[np.bool_]:
+    def calls(means: FloatArray, deviations: FloatArray, seeds: int) -> NDArray[np.bool_]:
         return _differences(means) / error > scipy.stats.norm.isf(LEVEL / 2 / (means.shape[1] - 1))
 
     return calls
@@ -170,13 +172,13 @@ def power(calls: Calls, methods: int, seeds: int, number: int, below: float) -> 
     return float(calls(*drawn(np.ones(methods), seeds, number, below=below), seeds)[:, 0].mean())
 
 
-def found_worse(calls: Calls, means: Floats, deviations: Floats, seeds: int, number: int) -> float:
+def found_worse(calls: Calls, means: FloatArray, deviations: FloatArray, seeds: int, number: int) -> float:
     """Give the mean number of methods that are called worse where published means and deviations are the true ones."""
     noise, spread = drawn(deviations, seeds, number)
     return float(calls(noise + means, spread, seeds).sum(axis=1).mean())
 
 
-def error_among_unequal(calls: Calls, deviations: Floats, seeds: int, number: int) -> float:
+def error_among_unequal(calls: Calls, deviations: FloatArray, seeds: int, number: int) -> float:
     """Measure how often a method of the equal half is called worse, the others far below one after the other."""
     equal = np.arange(len(deviations)) % 2 == 0
     below = np.where(equal, 0, deviations.max() * np.arange(2, len(deviations) + 2))
@@ -184,12 +186,12 @@ def error_among_unequal(calls: Calls, deviations: Floats, seeds: int, number: in
     return float(calls(noise - below, spread, seeds)[:, equal].any(axis=1).mean())
 
 
-def _differences(means: Floats) -> Floats:
+def _differences(means: FloatArray) -> FloatArray:
     return means.max(axis=1, keepdims=True) - means
 
 
 @functools.cache
-def _critical_values(methods: int) -> tuple[Floats, Floats]:
+def _critical_values(methods: int) -> tuple[FloatArray, FloatArray]:
     inverse = 1 / np.array([np.inf, 400, 100, 40, 20, 14, 10, 8, 6.5, 5.3, 4.5, 4, 3.5, 3, 2.6, 2.3, 2])
     return inverse, scipy.stats.studentized_range.isf(LEVEL, methods, 1 / np.maximum(inverse, 1e-5))
 

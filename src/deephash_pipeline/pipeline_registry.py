@@ -26,7 +26,7 @@ STAGES = ("data_ingestion", "cnn_pretraining", "feature_extraction", *OF_CELLS, 
 UP_TO_CODES = ("data_ingestion", "cnn_pretraining", "feature_extraction", "baseline_hashing")
 """Stages of images without labels."""
 
-OTHERS = (
+OTHER_PIPELINES = (
     *("descriptor_extraction", "hand_crafted", "comparison", "indexing", "measured_cells"),
     *("paper_tables", "references", "tuning", "tuning_results"),
 )
@@ -78,16 +78,25 @@ def register_pipelines() -> dict[str, Pipeline]:
 @cache
 def create_pipelines() -> dict[str, Pipeline]:
     """Create what `register_pipelines` registers."""
-    names = (*STAGES, "full", FULL_AT_A_GLANCE, *OTHERS, FIELD, FIELD_AT_A_GLANCE, LONG_CODES, "without_labels")
+    names = (
+        *STAGES,
+        "full",
+        FULL_AT_A_GLANCE,
+        *OTHER_PIPELINES,
+        FIELD,
+        FIELD_AT_A_GLANCE,
+        LONG_CODES,
+        "without_labels",
+    )
     made: dict[str, Pipeline] = {name: DeferredPipeline(partial(create_pipeline, name)) for name in names}
     return {**made, "__default__": made["full"]}
 
 
 def create_pipeline(name: str) -> Pipeline:
-    """Create a pipeline by its name; one of `STAGES` or `OTHERS` is a namespace and a tag."""
+    """Create a pipeline by its name; one of `STAGES` or `OTHER_PIPELINES` is a namespace and a tag."""
     from deephash_pipeline.pipelines import grid
 
-    if name in OTHERS:
+    if name in OTHER_PIPELINES:
         return _named(name, _module(name).create_pipeline())
     if name in STAGES:
         return create_stage(name, list(grid.cells(*grid.PAPER_METHODS)))
@@ -113,11 +122,11 @@ def create_stage(stage: str, grid: Sequence[Cell], prefix: str | None = "") -> P
         prefix: stands before the names of what depends on the whole grid: ``field.map_table``, which shows the names
             of all methods. None if nothing is joined.
     """
-    from deephash_pipeline.pipelines.grid import NAMES, NAMES_OF_PAPER
+    from deephash_pipeline.pipelines.grid import NAMES_OF_ALL, NAMES_OF_PAPER
 
     module = _module(stage)
     if stage == REPORTING:
-        made = module.create_pipeline(prefix, NAMES if prefix else NAMES_OF_PAPER)
+        made = module.create_pipeline(prefix, NAMES_OF_ALL if prefix else NAMES_OF_PAPER)
     else:
         made = module.create_pipeline(*([grid] if stage in OF_CELLS else []))
     if stage == JOINING and prefix is not None:

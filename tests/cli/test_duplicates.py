@@ -13,7 +13,7 @@ import torch
 from PIL import Image, ImageDraw, ImageEnhance, ImageOps
 
 from deephash_pipeline.deephash import FeatureExtractor, ImageHasher
-from deephash_pipeline.deephash.feature_hash import learned
+from deephash_pipeline.deephash.feature_hash import learned_hash
 from deephash_pipeline.hashing import ITQ
 from deephash_pipeline.photographs import ImageIndex, add_files, list_images
 from deephash_pipeline.photographs.duplicates.candidates import whitened
@@ -244,7 +244,7 @@ def test_flat_pictures_pages_of_text_and_frames_of_a_burst_are_no_copies(command
 def build_keeping_features(index, folder, extractor):  # noqa: F811
     """Build an index of a folder that keeps its features."""
     noise = np.random.default_rng(0).integers(0, 256, (40, 32, 32, 3), dtype=np.uint8)
-    encoder, about = learned(ITQ(16), extractor, extractor.features(noise))
+    encoder, about = learned_hash(ITQ(16), extractor, extractor.features(noise))
     with ImageIndex.create(index, ImageHasher(extractor.trunk, encoder, about), features=True) as images:
         add_files(images, list_images([folder])[0])
 

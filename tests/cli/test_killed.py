@@ -12,7 +12,7 @@ import pytest
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.deephash import FeatureExtractor, ImageHasher
-from deephash_pipeline.deephash.feature_hash import learned
+from deephash_pipeline.deephash.feature_hash import learned_hash
 from deephash_pipeline.hamming.replacing import own_files
 from deephash_pipeline.hashing import ITQ
 from deephash_pipeline.photographs import ImageIndex
@@ -30,7 +30,7 @@ def run(weights, tmp_path_factory):
     """Run a command in a process, with a shipped hasher that was fitted on other pictures."""
     extractor = FeatureExtractor.pretrained("squeezenet1_1", weights=weights, image_size=killed.SIZE, unit_length=True)
     noise = np.random.default_rng(0).integers(0, 256, (70, *killed.SIZE, 3), dtype=np.uint8)
-    encoder, about = learned(ITQ(64), extractor, extractor.features(noise))
+    encoder, about = learned_hash(ITQ(64), extractor, extractor.features(noise))
     shipped = tmp_path_factory.mktemp("shipped") / "hasher.safetensors"
     ImageHasher(extractor.trunk, encoder, about.model_copy(update={"benchmark": SHIPPED})).save(shipped)
     return lambda arguments, seconds=None: killed.run(arguments, weights, shipped, seconds)

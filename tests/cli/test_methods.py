@@ -32,7 +32,7 @@ def test_every_method_names_its_paper():
 
 
 @pytest.mark.parametrize(
-    ("table", "read"), [(HASH_FUNCTIONS, method_facts.HASH_FUNCTIONS), (LOSSES, method_facts.LOSSES)]
+    ("table", "read"), [(HASH_FUNCTIONS, method_facts.HASH_FUNCTION_FACTS), (LOSSES, method_facts.LOSS_FACTS)]
 )
 def test_what_is_read_from_the_source_is_what_the_classes_say(table, read):
     assert list(read) == list(table)
@@ -43,6 +43,6 @@ def test_what_is_read_from_the_source_is_what_the_classes_say(table, read):
 
 def test_a_line_of_a_registry_that_names_no_class_is_named(monkeypatch):
     entry = {"lhs": ("deephash_pipeline.hashing.lsh", "LHS")}
-    monkeypatch.setattr(method_facts, "entries_of", lambda *_: entry)
+    monkeypatch.setattr(method_facts, "table_entries", lambda *_: entry)
     with pytest.raises(InputError, match=r"`lhs` is deephash_pipeline\.hashing\.lsh:LHS, .*: mend its line"):
         method_facts.facts_of("deephash_pipeline.hashing.registry", "HASH_FUNCTIONS")

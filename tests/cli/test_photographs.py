@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from deephash_pipeline.deephash import FeatureExtractor, ImageHasher
-from deephash_pipeline.deephash.feature_hash import learned
+from deephash_pipeline.deephash.feature_hash import learned_hash
 from deephash_pipeline.embeddings import VectorIndex
 from deephash_pipeline.hashers import OnnxHasher
 from deephash_pipeline.hashing import ITQ
@@ -41,7 +41,7 @@ def colours(tmp_path, extractor, monkeypatch):
     """140 pictures, where 128 are enough to fit on, and a shipped hasher that was fitted on others."""
     write_photos(tmp_path / "colours", range(140))
     noise = np.random.default_rng(0).integers(0, 256, (70, *SIZE, 3), dtype=np.uint8)
-    encoder, about = learned(ITQ(64), extractor, extractor.features(noise))
+    encoder, about = learned_hash(ITQ(64), extractor, extractor.features(noise))
     about = about.model_copy(update={"benchmark": SHIPPED})
     shipped = ImageHasher(extractor.trunk, encoder, about)
     pretrained = ImageHasher.pretrained

@@ -16,7 +16,7 @@ from deephash_pipeline.common.stores import temporary_name
 from deephash_pipeline.deephash.export import export_onnx
 from deephash_pipeline.encoding import CodeFolder
 from deephash_pipeline.photographs import EncodedDatabase, ImageIndex, write_index
-from deephash_pipeline.project.datasets.atomic_file import cache_folder, fetched
+from deephash_pipeline.project.datasets.atomic_file import cache_folder, local_copy
 from tests.cli.test_search import one_line
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -190,10 +190,10 @@ def test_copies_of_files_in_stores_give_way_beside_files_of_others(tmp_path, mon
 
     store = fsspec.filesystem("memory")
     store.pipe_file("/bucket/codes.npz", b"1")
-    copy = fetched("memory://bucket/codes.npz")
+    copy = local_copy("memory://bucket/codes.npz")
     there = [put(folder) for folder in (copy.parent, copy.parent.parent, cache_folder())]
     store.pipe_file("/bucket/codes.npz", b"22")
-    assert fetched("memory://bucket/codes.npz").read_bytes() == b"22"
+    assert local_copy("memory://bucket/codes.npz").read_bytes() == b"22"
     assert not copy.exists()
     assert all(check() for check in there)
 

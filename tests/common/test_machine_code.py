@@ -69,7 +69,7 @@ def test_machine_code_is_found_again_until_something_that_it_inlines_is_another(
     for number in range(2, 5):
         (toy / "common" / "deep.py").write_text(f"NUMBER = {number}\n")
         assert measured(toy) == (10 * number + 2, 0)
-    assert len(kept(toy)) == machine_code.KEPT
+    assert len(kept(toy)) == machine_code.KEPT_STATES
     assert measured(toy) == (42, 1)
 
 

@@ -8,13 +8,13 @@ import pytest
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.encoding import Source
-from deephash_pipeline.encoding.blocks import codes_of
+from deephash_pipeline.encoding.blocks import codes_of_block
 from tests.encoding.conftest import BROKEN, write_tar
 
 
 def encoded(source, hasher, images_per_block=16):
     """Name -> code, names of classes and names of the broken images, of all blocks in turn."""
-    blocks = [codes_of(block, source, hasher) for block in source.blocks(images_per_block)]
+    blocks = [codes_of_block(block, source, hasher) for block in source.blocks(images_per_block)]
     names = [name for block in blocks for name in block.names]
     assert len(names) == len(set(names))
     codes = dict(zip(names, [code for block in blocks for code in block.codes.tolist()], strict=True))

@@ -5,12 +5,12 @@ from pathlib import Path
 from click.testing import CliRunner
 
 from deephash_pipeline.cli.main import cli
-from deephash_pipeline.provenance.lock import LOCK
+from deephash_pipeline.provenance.lock import LOCK_FILE
 
 
 def stored(project):
     """All files of a project that a run could take for results, and when they were written; not the lock of runs."""
-    files = (path for path in (project / "data").rglob("*") if path.is_file() and path.name != LOCK)
+    files = (path for path in (project / "data").rglob("*") if path.is_file() and path.name != LOCK_FILE)
     return {path: path.stat().st_mtime_ns for path in files}
 
 

@@ -9,7 +9,7 @@ from deephash_pipeline import ImageHasher
 from deephash_pipeline.cli.main import cli
 from deephash_pipeline.cli.project import run_catalog
 from deephash_pipeline.pipelines.grid import PAPER_METHODS, cells
-from deephash_pipeline.pipelines.shared.hashers import hasher_of
+from deephash_pipeline.pipelines.shared.hashers import hasher_of_cell
 
 CELLS = list(cells(*PAPER_METHODS, code_lengths=[12]))
 
@@ -24,7 +24,7 @@ def catalog(finished_project):
 
 @pytest.mark.parametrize("cell", CELLS, ids=lambda cell: str(cell.namespace))
 def test_the_hasher_of_a_cell_gives_the_codes_that_the_run_stored(catalog, cell, tmp_path):
-    hasher_of(catalog, cell).save(tmp_path / "hasher.safetensors")
+    hasher_of_cell(catalog, cell).save(tmp_path / "hasher.safetensors")
     loaded = ImageHasher.load(tmp_path / "hasher.safetensors")
     codes = catalog.load(f"{cell.namespace}.codes")
     np.testing.assert_array_equal(loaded.encode(catalog.load("query_images")), codes.query)

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.hashing.bre import BRE, _list_pairs
-from deephash_pipeline.hashing.kernels.bre import Pairs, best_weight, couple, project_rows, sweep
+from deephash_pipeline.hashing.kernels.bre import Pairs, best_weight, couple, project_rows, sweep_bits
 
 ALL_PAIRS = {"pair_share": 1.0, "training_rows": 300}
 
@@ -96,7 +96,7 @@ def test_sweeps_keep_the_excess_of_all_pairs_up_to_date_and_never_raise_the_obje
     pairs = problem.listed_pairs(weights)
     objectives = [problem.objective(weights)]
     for position in (0, 3, 1, 0):
-        sweep(problem.kernel, problem.anchors, weights, np.full(3, position), pairs)
+        sweep_bits(problem.kernel, problem.anchors, weights, np.full(3, position), pairs)
         np.testing.assert_allclose(pairs.excess, problem.listed_pairs(weights).excess, atol=1e-12)
         objectives.append(problem.objective(weights))
     assert (np.diff(objectives) <= 1e-12).all()
@@ -107,7 +107,7 @@ def test_an_anchor_at_a_right_angle_to_all_rows_keeps_its_weight():
     problem.kernel[problem.anchors[0, 0], :] = problem.kernel[:, problem.anchors[0, 0]] = 0.0
     weights = problem.weights.copy()
     pairs = problem.listed_pairs(weights)
-    sweep(problem.kernel, problem.anchors, weights, np.zeros(3, dtype=np.int64), pairs)
+    sweep_bits(problem.kernel, problem.anchors, weights, np.zeros(3, dtype=np.int64), pairs)
     assert weights[0, 0] == problem.weights[0, 0]
 
 
@@ -119,7 +119,7 @@ def test_a_weight_stays_if_a_row_that_counts_as_immovable_would_move_and_spoil_t
     # All bits are 1. Row 1 is to differ from row 2, and three times as much row 0 is to equal it.
     partner, excess = np.array([2, 2, 2, 2, 0, 0, 0, 1]), np.array([0.0, 0, 0, -1, 0, 0, 0, -1])
     pairs = Pairs(np.array([0, 3, 4, 8, 8, 8]), partner, excess.copy())
-    sweep(kernel, np.array([[3, 4]]), weights, np.zeros(1, dtype=np.int64), pairs)
+    sweep_bits(kernel, np.array([[3, 4]]), weights, np.zeros(1, dtype=np.int64), pairs)
     np.testing.assert_array_equal(weights, [[0.5, 1.0]])
     np.testing.assert_array_equal(pairs.excess, excess)
 

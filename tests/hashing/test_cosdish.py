@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deephash_pipeline.hashing.anchors import label_matrix, random_signs
+from deephash_pipeline.hashing.anchors import class_columns, random_signs
 from deephash_pipeline.hashing.cosdish import solve_columns, solve_rows
 
 CASE = {"seed": st.integers(0, 2**32), "code_length": st.integers(1, 6), "columns": st.integers(2, 12)}
@@ -16,7 +16,7 @@ def a_case(seed, code_length, columns):
     labels = generator.permutation(np.arange(20) % 3)
     codes = random_signs((20, code_length), generator)
     drawn = generator.choice(20, columns, replace=False)
-    return codes, label_matrix(labels), drawn, np.where(np.equal.outer(labels, labels), 1.0, -1.0)
+    return codes, class_columns(labels), drawn, np.where(np.equal.outer(labels, labels), 1.0, -1.0)
 
 
 @settings(max_examples=50, deadline=None)

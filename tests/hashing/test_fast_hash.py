@@ -13,7 +13,7 @@ from sklearn.tree import DecisionTreeClassifier
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.hashing import FastHash
 from deephash_pipeline.hashing.fast_hash import boosted_trees
-from deephash_pipeline.hashing.fast_hash.block_graph_cut import Pairs, blocks_of, cut, draw_pairs, infer_bits
+from deephash_pipeline.hashing.fast_hash.block_graph_cut import SimilarPairs, blocks_of, cut, draw_pairs, infer_bits
 from deephash_pipeline.hashing.fast_hash.boosted_trees import (
     EnsembleSize,
     add_votes,
@@ -21,7 +21,7 @@ from deephash_pipeline.hashing.fast_hash.boosted_trees import (
     lay_out,
     without_the_smallest,
 )
-from deephash_pipeline.hashing.fast_hash.fast_hash import pair_weights
+from deephash_pipeline.hashing.fast_hash.fast_hash import weights_of_pairs
 
 SEED = st.integers(0, 2**32)
 
@@ -71,7 +71,7 @@ def test_weights_of_pairs_are_the_hinge_losses_of_an_equal_bit_less_those_of_ano
     pairs = list(itertools.product(range(bit), (True, False)))
     expected = [4 * bit**2 * (loss(distance, similar) - loss(distance + 1, similar)) for distance, similar in pairs]
     distances, similar = (np.array(part) for part in zip(*pairs, strict=True))
-    np.testing.assert_allclose(pair_weights(distances, similar, bit), expected, atol=1e-9)
+    np.testing.assert_allclose(weights_of_pairs(distances, similar, bit), expected, atol=1e-9)
 
 
 def test_every_row_has_so_many_partners_of_each_kind_or_all_there_are():
@@ -86,7 +86,7 @@ def test_every_row_has_so_many_partners_of_each_kind_or_all_there_are():
 
 
 def test_the_weight_of_a_pair_stands_on_both_sides_of_the_diagonal():
-    pairs = Pairs(np.array([0, 1]), np.array([2, 2]), np.array([True, False]))
+    pairs = SimilarPairs(np.array([0, 1]), np.array([2, 2]), np.array([True, False]))
     np.testing.assert_array_equal(pairs.matrix(np.array([-4, 7]), 3).toarray(), [[0, 0, -4], [0, 0, 7], [-4, 7, 0]])
 
 

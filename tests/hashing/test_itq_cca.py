@@ -4,7 +4,7 @@ import numpy as np
 from scipy.linalg import eig
 
 from deephash_pipeline.hashing import ITQCCA
-from deephash_pipeline.hashing.anchors import label_matrix
+from deephash_pipeline.hashing.anchors import class_columns
 from deephash_pipeline.hashing.linear import feature_mean
 from tests.hashing.precision import mean_average_precision
 
@@ -13,7 +13,7 @@ Z = np.random.default_rng(5).normal(size=(600, 9)) + 1.5 * np.random.default_rng
 
 
 def test_directions_solve_the_eigenproblem_and_are_as_long_as_their_correlations():
-    classes, n = label_matrix(LABELS), len(Z)
+    classes, n = class_columns(LABELS), len(Z)
     x, y = Z - Z.mean(axis=0), classes - classes.mean(axis=0)
     xx, yy = x.T @ x + 1e-4 * n * np.eye(9), y.T @ y + 1e-4 * n * np.eye(4)
     values, vectors = eig(x.T @ y @ np.linalg.solve(yy, y.T @ x), xx)

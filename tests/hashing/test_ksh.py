@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.linalg import eig
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.hashing.anchors import signs, squared_distances
+from deephash_pipeline.hashing.anchors import distances_to_anchors, signs_of_projections
 from deephash_pipeline.hashing.ksh import KSH, Similarity, draw_in_turn
 
 LABELS = np.arange(300) % 5
@@ -96,7 +96,7 @@ def test_codes_equal_those_of_a_slow_transcription(z):
 
 def test_distances_are_never_negative_however_sums_round():
     rows = np.random.default_rng(2).lognormal(sigma=3.0, size=(100, 500)).astype(np.float32)
-    distances = squared_distances(rows, rows)
+    distances = distances_to_anchors(rows, rows)
     assert (distances >= 0).all()
     expected = ((rows[:, np.newaxis].astype(np.float64) - rows) ** 2).sum(axis=2)
     np.testing.assert_allclose(distances, expected, rtol=1e-12, atol=1e-3)
@@ -109,14 +109,14 @@ def test_similarity_in_factors_equals_the_matrix(seed, samples, code_length, bit
     labels = generator.integers(0, 4, samples)
     matrix, factored = slow_similarity(labels, code_length), Similarity(labels, code_length)
     for _ in range(bits):
-        bit = signs(generator.normal(size=samples))
+        bit = signs_of_projections(generator.normal(size=samples))
         matrix -= np.outer(bit, bit)
         factored.deflate(bit)
     values = generator.normal(size=samples)
     np.testing.assert_allclose(factored.multiply(values), matrix @ values, atol=1e-9)
     np.testing.assert_allclose(factored.agreement(values), values @ matrix @ values, atol=1e-9)
     # With bits all numbers are whole, and sums of them exact.
-    bit = signs(values)
+    bit = signs_of_projections(values)
     assert factored.agreement(bit) == bit @ matrix @ bit
 
 

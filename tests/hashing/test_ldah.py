@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.linalg import eig
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.hashing.ldah import LDAH, best_threshold, draw_pairs
+from deephash_pipeline.hashing.ldah import LDAH, best_threshold, draw_class_pairs
 
 LABELS = np.arange(300) % 5
 FEW_PAIRS = {"positive_pairs": 2000, "negative_pairs": 1500}
@@ -36,7 +36,7 @@ def slow_moment(z, pairs):
 
 
 def test_directions_solve_the_generalized_eigenproblem_of_the_pairs(z):
-    positive, negative = draw_pairs(LABELS, **FEW_PAIRS, generator=np.random.default_rng(4))
+    positive, negative = draw_class_pairs(LABELS, **FEW_PAIRS, generator=np.random.default_rng(4))
     moment_positive, moment_negative = slow_moment(z, positive), slow_moment(z, negative)
     eigenvalues, vectors = eig(moment_positive, moment_negative)
     smallest = np.argsort(eigenvalues.real)[:6]
@@ -48,7 +48,7 @@ def test_directions_solve_the_generalized_eigenproblem_of_the_pairs(z):
 
 
 def test_no_threshold_treats_fewer_pairs_wrongly(z):
-    positive, negative = draw_pairs(LABELS, **FEW_PAIRS, generator=np.random.default_rng(4))
+    positive, negative = draw_class_pairs(LABELS, **FEW_PAIRS, generator=np.random.default_rng(4))
     hash_function = LDAH(3, random_state=4, **FEW_PAIRS).fit(z, LABELS)
     codes = hash_function.transform(z)
     for bit, projected in zip(codes.T, (z @ hash_function.projection_).T, strict=True):
@@ -76,7 +76,7 @@ def test_the_threshold_lies_half_way_between_classes_that_it_can_part():
 
 def test_pairs_are_uniform_over_all_that_exist():
     labels = np.array([7, 3, 3, 9, 7, 3])
-    drawn = draw_pairs(labels, 40_000, 110_000, np.random.default_rng(2))
+    drawn = draw_class_pairs(labels, 40_000, 110_000, np.random.default_rng(2))
     # 4 pairs of one class and 11 of two, each drawn 10,000 times but for a deviation of about 100.
     for pairs, same in zip(drawn, (True, False), strict=True):
         found, counts = np.unique(np.sort(pairs, axis=1), axis=0, return_counts=True)

@@ -6,7 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deephash_pipeline.hashing import FSDH, SDH
-from deephash_pipeline.hashing.anchors import KernelRegression, draw_anchors, label_matrix, random_signs, signs
+from deephash_pipeline.hashing.anchors import (
+    KernelRegression,
+    class_columns,
+    draw_anchors,
+    random_signs,
+    signs_of_projections,
+)
 from deephash_pipeline.hashing.sdh import solve_bits
 
 LABELS = np.arange(300) % 5
@@ -17,7 +23,7 @@ Z = (np.random.default_rng(1).normal(size=(300, 6)) + 3 * np.eye(5, 6)[LABELS]).
 @given(seed=st.integers(0, 2**32), code_length=st.integers(1, 7), nu=st.sampled_from([0.0, 1e-5, 0.5, 10.0]))
 def test_no_single_bit_of_sdh_could_be_better(seed, code_length, nu):
     generator = np.random.default_rng(seed)
-    classes = label_matrix(generator.permutation(np.arange(20) % 3))
+    classes = class_columns(generator.permutation(np.arange(20) % 3))
     classifier, fitted = generator.normal(size=(code_length, 3)), generator.normal(size=(20, code_length))
 
     def cost(codes):
@@ -43,16 +49,16 @@ def test_a_kernel_regression_solves_the_normal_equations():
 
 
 def test_fsdh_regresses_labels_onto_codes():
-    classes, codes = label_matrix(LABELS), random_signs((300, 4), np.random.default_rng(1))
+    classes, codes = class_columns(LABELS), random_signs((300, 4), np.random.default_rng(1))
     expected = np.linalg.solve(classes.T @ classes + 0.7 * np.eye(5), classes.T @ codes)
     np.testing.assert_allclose(FSDH(4, regression_decay=0.7)._regress(classes, codes), expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(10))
 def test_fsdh_gives_each_class_a_code_of_its_own_where_there_are_as_many(seed):
-    hash_function, classes = FSDH(3), label_matrix(LABELS)
+    hash_function, classes = FSDH(3), class_columns(LABELS)
     start = hash_function._start(classes, np.random.default_rng(seed))
-    assert len(np.unique(signs(hash_function._regress(classes, start)), axis=0)) == 5
+    assert len(np.unique(signs_of_projections(hash_function._regress(classes, start)), axis=0)) == 5
 
 
 @pytest.mark.parametrize("method", [SDH, FSDH])

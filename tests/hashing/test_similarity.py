@@ -6,7 +6,7 @@ import pytest
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.hashing import ITQ, KSH, LDAH, MLH, LiongSDH
 from deephash_pipeline.hashing.ksh import Similarity
-from deephash_pipeline.hashing.ldah import draw_pairs
+from deephash_pipeline.hashing.ldah import draw_class_pairs
 from deephash_pipeline.hashing.mlh import _PairSamplerOfSeveral
 from deephash_pipeline.hashing.similarity import LabelSets, PartnerSampler
 from deephash_pipeline.retrieval.labels import share_a_label
@@ -37,7 +37,7 @@ def test_pairs_of_mlh_and_of_ldah_are_of_the_kinds_asked_for():
     kinds = np.tile(np.arange(10) < 5, (20, 1))
     pairs = _PairSamplerOfSeveral(LABELS).draw(kinds, np.random.default_rng(0))
     np.testing.assert_array_equal(SIMILAR[pairs[..., 0], pairs[..., 1]], kinds)
-    positive, negative = draw_pairs(LABELS, 50, 60, np.random.default_rng(0))
+    positive, negative = draw_class_pairs(LABELS, 50, 60, np.random.default_rng(0))
     assert SIMILAR[positive[:, 0], positive[:, 1]].all()
     assert not SIMILAR[negative[:, 0], negative[:, 1]].any()
     assert (positive.shape, negative.shape) == ((50, 2), (60, 2))

@@ -4,9 +4,9 @@ import numpy as np
 
 from deephash_pipeline.hashing import ITQ, SRH
 from deephash_pipeline.hashing.principal_directions import scatter as scatter_of
-from deephash_pipeline.hashing.srh import neighbour_graph, spectral_regression, unit_rows
+from deephash_pipeline.hashing.srh import neighbour_graph, spectral_regression, unit_length_rows
 
-ROWS = unit_rows(np.random.default_rng(3).normal(size=(60, 6)))
+ROWS = unit_length_rows(np.random.default_rng(3).normal(size=(60, 6)))
 
 
 def test_graph_and_its_regression_are_those_of_the_formulas() -> None:

@@ -12,8 +12,8 @@ from typing import Any
 
 from kedro.framework.project import pipelines
 
-from deephash_pipeline.cli.provenance import joined
-from deephash_pipeline.cli.run import WHOLE, selection, within_stages
+from deephash_pipeline.cli.provenance import joined_pipelines
+from deephash_pipeline.cli.run import WHOLE_PIPELINES, selection, within_stages
 from deephash_pipeline.project.freshness import Provenance, nodes_to_run
 from deephash_pipeline.project.freshness.graph import WHERE_IT_RUNS, ProjectGraph
 from deephash_pipeline.provenance.manifest import manifest_path, manifest_text
@@ -205,11 +205,11 @@ def carried_out(message, project, catalog):
     words = shlex.split(re.search(r"`kedro run ([^`]*)`", message)[1])
     options = {name.lstrip("-").replace("-", "_"): value for name, _, value in (word.partition("=") for word in words)}
     names = options["pipelines"].split(",")
-    pipeline = joined(names)
+    pipeline = joined_pipelines(names)
     chosen = {name: options[name].split(",") for name in ("namespaces", "to_outputs") if name in options}
     chosen["namespaces"] = within_stages(chosen.get("namespaces", []), pipeline)
     selected = selection(chosen, pipeline)
-    waiting = nodes_to_run(selected, catalog, whole=set(names) <= WHOLE and not any(chosen.values()))
+    waiting = nodes_to_run(selected, catalog, whole=set(names) <= WHOLE_PIPELINES and not any(chosen.values()))
     made = selected.only_nodes(*waiting)
     begin(made, catalog)
     make_up(project, made, catalog)

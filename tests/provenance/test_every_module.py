@@ -93,7 +93,9 @@ def everything():
     classes = {it for it in vars(datasets).values() if isinstance(it, type) and issubclass(it, AtomicFileDataset)}
     sources = {SOURCES[kind] for kind in SOURCES}
     tables = [
-        following.entries_of(module, name) for module in modules() for name in following.read_module(module).statements
+        following.table_entries(module, name)
+        for module in modules()
+        for name in following.read_module(module).statements
     ]
     return functions | classes | sources, {key for table in tables for key in table}
 

@@ -16,7 +16,7 @@ from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.project.freshness import POLICY, graph, nodes_to_run, states
 from deephash_pipeline.project.freshness.graph import ProjectGraph
 from deephash_pipeline.provenance.manifest import manifest_path, read_manifest
-from deephash_pipeline.provenance.states import Kind
+from deephash_pipeline.provenance.states import StateKind
 from tests.provenance.conftest import make_up
 from tests.provenance.situations import CORRUPTIONS, STAGES, Overridden, begin, carried_out, remake, stale_situations
 
@@ -40,7 +40,7 @@ def test_where_everything_is_up_to_date_every_stage_begins(catalog, stage):
 
 def test_where_everything_is_up_to_date_there_is_nothing_to_run(catalog):
     assert nodes_to_run(pipelines["full"], catalog) == []
-    assert {state.kind for state in states(pipelines["full"], catalog).values()} == {Kind.FRESH}
+    assert {state.kind for state in states(pipelines["full"], catalog).values()} == {StateKind.FRESH}
 
 
 def test_every_stale_situation_is_noticed(catalog):
@@ -340,11 +340,11 @@ def second(project, kept):
 
 def test_a_further_seed_has_the_images_of_the_first_and_nothing_else_of_it(second, catalog):
     of_second, of_first = (states(pipelines["full"], each) for each in (second, catalog))
-    fresh = {name for name, state in of_second.items() if state.kind is Kind.FRESH}
+    fresh = {name for name, state in of_second.items() if state.kind is StateKind.FRESH}
     made = pipelines["full"].only_nodes_with_namespaces(["data_ingestion", *FROM_PRE_TRAINING]).all_outputs()
     assert fresh == made
-    assert {state.kind for name, state in of_second.items() if name not in made} == {Kind.MISSING}
-    assert {state.kind for state in of_first.values()} == {Kind.FRESH}
+    assert {state.kind for name, state in of_second.items() if name not in made} == {StateKind.MISSING}
+    assert {state.kind for state in of_first.values()} == {StateKind.FRESH}
 
 
 @pytest.mark.usefixtures("second")

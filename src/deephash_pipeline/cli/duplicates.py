@@ -40,7 +40,7 @@ from deephash_pipeline.photographs.duplicates.page import (
 )
 from deephash_pipeline.photographs.listing import ListedImage
 
-COLUMNS = ("action", "path", "width", "height", "bytes", "modified", "agreement", "reason")
+DUPLICATES_COLUMNS = ("action", "path", "width", "height", "bytes", "modified", "agreement", "reason")
 
 IN_A_FILE = Shown(embedded, file_address, absolute_path)
 
@@ -190,12 +190,14 @@ def _check_reference(files: Sequence[ListedImage], others: Sequence[ListedImage]
 def _facts(member: Member) -> dict[str, Any]:
     photo = member.photo
     of_file = (photo.name, photo.width, photo.height, photo.bytes, photo.date)
-    return dict(zip(COLUMNS, (member.action, *of_file, round(member.agreement, 3), member.reason), strict=True))
+    return dict(
+        zip(DUPLICATES_COLUMNS, (member.action, *of_file, round(member.agreement, 3), member.reason), strict=True)
+    )
 
 
 def _as_csv(rows: Sequence[dict[str, Any]]) -> str:
     text = io.StringIO(newline="")
-    writer = csv.DictWriter(text, ["group", *COLUMNS])
+    writer = csv.DictWriter(text, ["group", *DUPLICATES_COLUMNS])
     writer.writeheader()
     writer.writerows(rows)
     return text.getvalue()

@@ -6,7 +6,7 @@ import click
 
 from deephash_pipeline.cli.columns import print_columns
 from deephash_pipeline.pipelines.grid import CLASSIFIER_BASELINE, METHODS, PRE_TRAINING
-from deephash_pipeline.pipelines.method_facts import HASH_FUNCTIONS, LOSSES
+from deephash_pipeline.pipelines.method_facts import HASH_FUNCTION_FACTS, LOSS_FACTS
 
 ONE_LABEL = "one label an image"
 
@@ -43,11 +43,11 @@ def method_of(key: str) -> Method:
     name = METHODS[key]
     if key == CLASSIFIER_BASELINE.method:
         return Method(key, name, "classifier baseline", ONE_LABEL, "none: the predicted class as a code")
-    if key in HASH_FUNCTIONS:
-        found = HASH_FUNCTIONS[key]
+    if key in HASH_FUNCTION_FACTS:
+        found = HASH_FUNCTION_FACTS[key]
         kind = "hash function on z"
     else:
-        found = LOSSES.get(key, LOSSES["exponentiated"])
+        found = LOSS_FACTS.get(key, LOSS_FACTS["exponentiated"])
         learned = "loss on the hash layer" if found.reads_features else "loss on all layers"
         kind = "hash layer on z" if key == PRE_TRAINING else learned
     with_labels = "labels" if found.several_labels else ONE_LABEL

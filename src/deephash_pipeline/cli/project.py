@@ -22,7 +22,7 @@ from deephash_pipeline.deephash import ImageHasher
 from deephash_pipeline.hashers.files import is_hasher
 from deephash_pipeline.pipelines.grid import ALL_CODE_LENGTHS, METHODS, cells
 from deephash_pipeline.pipelines.names import FIELD, LONG_CODES
-from deephash_pipeline.pipelines.shared.hashers import PARTS_OF_HASHERS, hasher_of
+from deephash_pipeline.pipelines.shared.hashers import PARTS_OF_HASHERS, hasher_of_cell
 from deephash_pipeline.project.environments import environments
 
 PYPROJECT = f"""\
@@ -83,7 +83,7 @@ def hasher_of_run(benchmark: str, cell: str) -> ImageHasher:
     wanted = parsed_cell(cell)
     catalog = run_catalog(benchmark)
     try:
-        return hasher_of(catalog, wanted)
+        return hasher_of_cell(catalog, wanted)
     except DatasetError as error:
         raise InputError(
             f"{cell} of {benchmark} has not been run, {str(error).partition(':')[0]}: "

@@ -20,11 +20,11 @@ from deephash_pipeline.cli.refusals import of_option
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.project_folder import project_root
 from deephash_pipeline.pipelines.names import INDEXING
-from deephash_pipeline.project.checks import check_parameters
+from deephash_pipeline.project.checks import check_run_parameters
 from deephash_pipeline.project.freshness import states
 from deephash_pipeline.project.freshness.graph import Catalog
 from deephash_pipeline.project.other_numbers import refuse_other_numbers
-from deephash_pipeline.provenance.states import Kind, summarised
+from deephash_pipeline.provenance.states import StateKind, summarised
 
 ENV_HELP = "Environment of conf/, such as mnist; digits by default."
 
@@ -64,20 +64,20 @@ def split_params(context: click.Context, parameter: click.Parameter, value: Any)
 def status(env: str | None, names: list[str], params: dict[str, Any]) -> None:
     """Print what is fresh, stale, missing, damaged or without a manifest."""
     enter_project()
-    pipeline = joined(names)
+    pipeline = joined_pipelines(names)
     catalog = open_catalog(env, params)
     # None is needed, but what there is should be known.
     indexes = [node for node in pipelines[INDEXING].nodes if catalog.exists(node.outputs[0])]
     found = states(pipeline + Pipeline(indexes), catalog)
     counts = Counter(state.kind for state in found.values())
-    click.echo(", ".join(f"{counts[kind]} {kind}" for kind in Kind if counts[kind]) or "nothing is made by it")
-    for kind in Kind:
-        faults = [(name, state) for name, state in found.items() if state.kind is kind is not Kind.FRESH]
+    click.echo(", ".join(f"{counts[kind]} {kind}" for kind in StateKind if counts[kind]) or "nothing is made by it")
+    for kind in StateKind:
+        faults = [(name, state) for name, state in found.items() if state.kind is kind is not StateKind.FRESH]
         for line in summarised(faults, shown=len(faults)):
             click.echo(f"{kind}: {line}")
 
 
-def joined(names: Sequence[str]) -> Pipeline:
+def joined_pipelines(names: Sequence[str]) -> Pipeline:
     """Join pipelines by name.
 
     Raises:
@@ -112,7 +112,7 @@ def open_catalog(
     created: Any = KedroSession.create(env=env, runtime_params=dict(parameters or {}), conf_source=conf_source)
     with created as session:
         catalog = catalog_of(session)
-    check_parameters(catalog, project_root())
+    check_run_parameters(catalog, project_root())
     return catalog
 
 

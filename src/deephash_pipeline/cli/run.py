@@ -14,7 +14,7 @@ from kedro.pipeline import Pipeline
 from omegaconf import OmegaConf
 
 from deephash_pipeline.cli.project_faults import enter_project
-from deephash_pipeline.cli.provenance import ENV_HELP, joined, open_catalog, split_params
+from deephash_pipeline.cli.provenance import ENV_HELP, joined_pipelines, open_catalog, split_params
 from deephash_pipeline.cli.refusals import of_option
 from deephash_pipeline.common.errors import InputError, blamed_on
 from deephash_pipeline.pipelines.grid import INDEXED
@@ -28,7 +28,7 @@ from deephash_pipeline.provenance.lock import RunLock
 
 logger = logging.getLogger(__name__)
 
-WHOLE = {"__default__", "full", FULL_AT_A_GLANCE, FIELD, FIELD_AT_A_GLANCE, LONG_CODES, "without_labels"}
+WHOLE_PIPELINES = {"__default__", "full", FULL_AT_A_GLANCE, FIELD, FIELD_AT_A_GLANCE, LONG_CODES, "without_labels"}
 """Pipelines that make all they need from raw images."""
 
 FILTERS = ("tags", "from_nodes", "to_nodes", "node_names", "from_inputs", "to_outputs")
@@ -37,7 +37,7 @@ FILTERS = ("tags", "from_nodes", "to_nodes", "node_names", "from_inputs", "to_ou
 NARROWING = (*FILTERS, "namespaces")
 """Options of Kedro's ``run`` that name the nodes to run."""
 
-HELP = {
+OPTION_HELP = {
     "env": ENV_HELP,
     "runner": "ParallelRunner, the default on several cores, SequentialRunner or "
     "deephash_pipeline.project.runners.RayRunner.",
@@ -107,7 +107,7 @@ def run(stale: str, force: bool, workers: int | None, on_error: str, **options: 
     names = options["pipelines"] or [alone or "full"]
     # As the session will ask for them: when others are asked for, Kedro has all of them made again.
     pipelines.set_requested(names)
-    pipeline = joined(names)
+    pipeline = joined_pipelines(names)
     runner = options["runner"] or ("ParallelRunner" if (workers or cpu_count()) > 1 else "SequentialRunner")
     runner = RUNNERS.get(runner, runner)
     if runner not in RUNNERS.values():
@@ -120,7 +120,7 @@ def run(stale: str, force: bool, workers: int | None, on_error: str, **options: 
     options["namespaces"] = within_stages(options["namespaces"], pipeline)
     selected = selection(options, pipeline)
     POLICY.stale_allowed, POLICY.forced, POLICY.conf_source = stale == "allow", force, options["conf_source"]
-    POLICY.skipping, POLICY.whole = not force, set(names) <= WHOLE and not narrowed
+    POLICY.skipping, POLICY.whole = not force, set(names) <= WHOLE_PIPELINES and not narrowed
     if POLICY.skipping and _is_up_to_date(names, selected, options):
         return None
     given = {"workers": workers, "on_error": on_error, **(options["runner_params"] or {})}
@@ -133,7 +133,7 @@ def _of_kedro(option: click.Parameter) -> click.Parameter:
     """Give an option of Kedro's with what it is here."""
     option = copy.copy(option)
     if isinstance(option, click.Option):
-        option.help = HELP.get(option.name or "", option.help)
+        option.help = OPTION_HELP.get(option.name or "", option.help)
         option.callback = CALLBACKS.get(option.name or "", option.callback)
     return option
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.common.fork_server import THREADS
+from deephash_pipeline.common.fork_server import THREAD_VARIABLES
 
 # Options of mallopt(3). By itself glibc takes each large block from the system and returns it when it is freed, and
 # every step pays for fresh, zeroed pages: a tenth to a half of its time.
@@ -67,19 +67,6 @@ def resolve_precision(precision: str, device: torch.device) -> str:
     return "bfloat16" if multiplies else "float32"
 
 
-def cuda_devices() -> tuple[str, ...]:
-    """Name the CUDA devices that this process sees, as ``CUDA_VISIBLE_DEVICES`` names them to another; none without.
-
-    Example:
-        >>> len(cuda_devices()) == torch.cuda.device_count()
-        True
-    """
-    if not torch.cuda.is_available():
-        return ()
-    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-    return tuple(visible.split(",")) if visible else tuple(map(str, range(torch.cuda.device_count())))
-
-
 def require_no_index(device: torch.device) -> None:
     """Raise InputError if one device is named where each process takes its own."""
     if device.index is not None:
@@ -121,7 +108,7 @@ def threads(number: int) -> Iterator[None]:
         ...     torch.get_num_threads()
         1
     """
-    if number == torch.get_num_threads() and all(os.environ.get(name) == str(number) for name in THREADS):
+    if number == torch.get_num_threads() and all(os.environ.get(name) == str(number) for name in THREAD_VARIABLES):
         # So it is in workers, and to look through all libraries takes longer than many a node.
         yield
         return

@@ -13,7 +13,7 @@ from urllib.parse import urlparse
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.project_folder import PACKAGE
 
-NAME = "deephash-pipeline"
+PACKAGE_NAME = "deephash-pipeline"
 
 
 def installing(*requirements: str) -> str:
@@ -38,7 +38,7 @@ def installing_extra(extra: str) -> str:
     if (_clone() / "pyproject.toml").is_file():
         return installing(f"{_clone()}[{extra}]")
     if place := _installed_from():
-        return installing(f"{NAME}[{extra}] @ {place}")
+        return installing(f"{PACKAGE_NAME}[{extra}] @ {place}")
     return installing(*_packages_of(extra))
 
 
@@ -49,7 +49,7 @@ def _clone() -> Path:
 def _installed_from() -> str:
     """Give the address that pip has noted of what was not from an index; nothing if it is a file that is gone."""
     try:
-        noted = json.loads(distribution(NAME).read_text("direct_url.json") or "{}")
+        noted = json.loads(distribution(PACKAGE_NAME).read_text("direct_url.json") or "{}")
     except PackageNotFoundError:
         return ""
     url, version = noted.get("url", ""), noted.get("vcs_info", {})
@@ -60,10 +60,10 @@ def _installed_from() -> str:
 
 def _packages_of(extra: str) -> list[str]:
     found = []
-    for text in requires(NAME) or []:
+    for text in requires(PACKAGE_NAME) or []:
         requirement, _, marker = (part.strip() for part in text.partition(";"))
         if marker in (f"extra == '{extra}'", f'extra == "{extra}"'):
-            of_other = requirement.removeprefix(f"{NAME}[")
+            of_other = requirement.removeprefix(f"{PACKAGE_NAME}[")
             found += [requirement] if of_other == requirement else _packages_of(of_other.partition("]")[0])
     return found
 

@@ -11,16 +11,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from multiprocessing import forkserver, resource_tracker
 
-THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 """Variables that libraries take their number of threads from when they are imported."""
 # So that no library starts threads when it is imported, which a fork would not copy; nor numba later, for whose threads
 # a worker that is killed would leave a semaphore behind.
-ENVIRONMENT = dict.fromkeys(THREADS, "1")
+ONE_THREAD_EACH = dict.fromkeys(THREAD_VARIABLES, "1")
 
 
-def start() -> None:
-    """Start the fork server, unless it runs."""
-    multiprocessing.set_forkserver_preload(["deephash_pipeline.project.runners.preloaded"])
+def start(preloaded: str) -> None:
+    """Start the fork server, unless it runs.
+
+    Args:
+        preloaded: name of the module that it imports, with all that workers need.
+    """
+    multiprocessing.set_forkserver_preload([preloaded])
     # Ctrl-C is for the process that was started from the terminal. The tracker goes first, for it sets signals itself.
     resource_tracker.ensure_running()
     former = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
@@ -34,12 +38,12 @@ def start() -> None:
 @contextmanager
 def environment() -> Iterator[None]:
     """Give processes that are started inside the block one thread each."""
-    former = {name: os.environ[name] for name in ENVIRONMENT if name in os.environ}
-    os.environ.update(ENVIRONMENT)
+    former = {name: os.environ[name] for name in ONE_THREAD_EACH if name in os.environ}
+    os.environ.update(ONE_THREAD_EACH)
     try:
         yield
     finally:
-        for name in ENVIRONMENT:
+        for name in ONE_THREAD_EACH:
             del os.environ[name]
         os.environ.update(former)
 

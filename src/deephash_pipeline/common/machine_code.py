@@ -23,15 +23,17 @@ from numba.core import config
 # Private: numba has no public way to say where machine code is kept and what makes it out of date.
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
 
-PACKAGE = Path(__file__).resolve().parents[1]
-KEPT = 4
+PACKAGE_FOLDER = Path(__file__).resolve().parents[1]
+KEPT_STATES = 4
 """States of a module whose machine code stays: those of the branches that somebody goes to and fro between."""
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 OF_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
-IMPORTS = re.compile(rf"^[ \t]*(?:from|import) +{PACKAGE.name}([\w.]*)(?: +import +(\([^)]*\)|[^(\n]*))?", re.MULTILINE)
+IMPORTS = re.compile(
+    rf"^[ \t]*(?:from|import) +{PACKAGE_FOLDER.name}([\w.]*)(?: +import +(\([^)]*\)|[^(\n]*))?", re.MULTILINE
+)
 
 
 def compiled(**options: Any) -> Callable[[Function], Function]:
@@ -66,12 +68,12 @@ def base_folder() -> Path | None:
 
 def _candidates() -> Iterator[tuple[Path, bool]]:
     """Yield folders, and whether others must be unable to write there: the content is run."""
-    name = f"{PACKAGE.name}-kernels"
+    name = f"{PACKAGE_FOLDER.name}-kernels"
     if given := str(config.CACHE_DIR):  # type: ignore[attr-defined]
         yield Path(given, name), False
-    yield PACKAGE / "__pycache__" / "kernels", False
+    yield PACKAGE_FOLDER / "__pycache__" / "kernels", False
     with suppress(RuntimeError):
-        yield Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / PACKAGE.name / "kernels", True
+        yield Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / PACKAGE_FOLDER.name / "kernels", True
     with suppress(OSError):
         yield Path(tempfile.gettempdir(), f"{name}-{os.geteuid()}"), True
 
@@ -95,7 +97,7 @@ def source_digest(path: Path) -> str:
     """
     digest = hashlib.blake2b(digest_size=12)
     for file in sorted(_reached(path)):
-        digest.update(f"{file.relative_to(PACKAGE)}\0".encode() + _source(file) + b"\0")
+        digest.update(f"{file.relative_to(PACKAGE_FOLDER)}\0".encode() + _source(file) + b"\0")
     return digest.hexdigest()
 
 
@@ -118,7 +120,7 @@ def _source(file: Path) -> bytes:
 def _imported(file: Path) -> frozenset[Path]:
     found = set()
     for below, names in IMPORTS.findall(_source(file).decode()):
-        module = PACKAGE.joinpath(*below.split("."))
+        module = PACKAGE_FOLDER.joinpath(*below.split("."))
         found |= {module, *(module / name for name in re.findall(r"\w+", names))}
     return frozenset(file for module in found for file in _files(module))
 
@@ -154,7 +156,7 @@ class _Place(_CacheLocator):
         if not folder.is_dir():
             folder.mkdir(exist_ok=True)
             former = sorted(folder.parent.glob(f"{self._module}-*"), key=lambda place: place.stat().st_mtime_ns)
-            for place in former[:-KEPT]:
+            for place in former[:-KEPT_STATES]:
                 shutil.rmtree(place, ignore_errors=True)
 
 
@@ -162,7 +164,7 @@ class _Place(_CacheLocator):
 def _state(file: str) -> tuple[str, str]:
     """Give the name of a module below the package, and the digest of what its machine code is made from."""
     path = Path(file).resolve()
-    return ".".join(path.relative_to(PACKAGE).with_suffix("").parts), source_digest(path)
+    return ".".join(path.relative_to(PACKAGE_FOLDER).with_suffix("").parts), source_digest(path)
 
 
 class _Found(CompileResultCacheImpl):

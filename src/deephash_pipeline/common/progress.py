@@ -21,11 +21,13 @@ SECONDS_BETWEEN_FRAMES = 0.1
 SPEED_ESTIMATE_PERIOD = 3600.0
 """Seconds over which a bar averages its speed. By rich's default, 30, no time is left where a step takes longer."""
 
-Item = TypeVar("Item")
+CountedItem = TypeVar("CountedItem")
 _listener: ContextVar[Callable[[str, str], None] | None] = ContextVar("listener", default=None)
 
 
-def track(items: Iterable[Item], description: str, total: int, console: Console | None = None) -> Iterator[Item]:
+def track(
+    items: Iterable[CountedItem], description: str, total: int, console: Console | None = None
+) -> Iterator[CountedItem]:
     """Yield `items` while showing how many of `total` are done.
 
     Args:

@@ -1,6 +1,6 @@
 """A Ray cluster: the one at an address, or one that is started on this machine for as long as it is used.
 
-Nothing of Ray is imported before `connected` is entered.
+Nothing of Ray is imported before `connected_to_ray` is entered.
 """
 
 import os
@@ -15,7 +15,7 @@ from deephash_pipeline.common.extras import required
 
 OBJECT_STORE_BYTES = 2 * 10**8
 """Of a cluster on this machine: what is sent are names and small results, and ``/dev/shm`` may be small."""
-SECONDS_TO_CONNECT = 5
+SECONDS_TO_REACH_RAY = 5
 QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",
     # Else 127.0.0.1 is replaced by the machine's address in the network.
@@ -24,7 +24,7 @@ QUIET = {
 
 
 @contextmanager
-def connected(address: str | None, cpus: int | None = None) -> Iterator[Any]:
+def connected_to_ray(address: str | None, cpus: int | None = None) -> Iterator[Any]:
     """Give the module ``ray``, connected.
 
     Args:
@@ -53,7 +53,7 @@ def connected(address: str | None, cpus: int | None = None) -> Iterator[Any]:
     try:
         if address is not None and (server := urlsplit(address if "://" in address else f"//{address}")).port:
             # Ray would try again for minutes.
-            socket.create_connection((server.hostname, server.port), SECONDS_TO_CONNECT).close()
+            socket.create_connection((server.hostname, server.port), SECONDS_TO_REACH_RAY).close()
         ray.init(address, **options)
     except (ConnectionError, ValueError, RuntimeError, OSError) as error:
         reason = " ".join(str(error).split())[:300]

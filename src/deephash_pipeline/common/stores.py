@@ -20,7 +20,7 @@ from deephash_pipeline.common.extras import installing
 from deephash_pipeline.common.writing import cannot_write, require_regular
 
 SCHEME = re.compile(r"([a-zA-Z][a-zA-Z0-9+]+)://")
-PACKAGES = {"s3": "s3fs", "gs": "gcsfs", "abfs": "adlfs"}
+STORE_PACKAGES = {"s3": "s3fs", "gs": "gcsfs", "abfs": "adlfs"}
 
 
 def is_remote(address: str | Path) -> bool:
@@ -55,11 +55,11 @@ def local_path(address: str | Path) -> Path:
     return Path(str(address)[found.end() :] if found else address)
 
 
-def joined(address: str | Path, name: str) -> str:
+def joined_address(address: str | Path, name: str) -> str:
     """Return the address of a file below another address; a name that is an address itself stays.
 
     Example:
-        >>> joined("s3://bucket/images/", "cat/1.png"), joined("images", "/data/1.png")
+        >>> joined_address("s3://bucket/images/", "cat/1.png"), joined("images", "/data/1.png")
         ('s3://bucket/images/cat/1.png', '/data/1.png')
     """
     if is_remote(name) or os.path.isabs(name):
@@ -91,7 +91,11 @@ def reached(address: str | Path, **options: Any) -> Iterator[tuple[Any, str]]:
     except (FileNotFoundError, FileExistsError, InputError):
         raise
     except ImportError as error:
-        remedy = f"`{installing(PACKAGES[scheme])}`" if scheme in PACKAGES else "install the package that fsspec names"
+        remedy = (
+            f"`{installing(STORE_PACKAGES[scheme])}`"
+            if scheme in STORE_PACKAGES
+            else "install the package that fsspec names"
+        )
         raise InputError(f"{address} cannot be reached without a package ({error}): {remedy}") from error
     except Exception as error:
         if not is_remote(address) or not _of_the_store(error):

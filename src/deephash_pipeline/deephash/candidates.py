@@ -31,7 +31,7 @@ class Candidate(NamedTuple):
     codes: NDArray[np.uint8]
 
 
-class LabelledCodes(NamedTuple):
+class CandidateCodes(NamedTuple):
     """Packed codes (n, bytes) and labels of the training images, which held-out ones are queries of."""
 
     codes: NDArray[np.uint8]

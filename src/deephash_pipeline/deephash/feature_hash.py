@@ -90,12 +90,12 @@ class FeatureHash(BaseEstimator, ImageHasher):  # type: ignore[misc]
         z = extractor.features(images)
         if not len(z):
             raise InputError("there are no images to learn from: pass at least two")
-        encoder, description = learned(function, extractor, z, labels, self.random_state)
+        encoder, description = learned_hash(function, extractor, z, labels, self.random_state)
         self._compose(extractor.trunk, encoder, description, self.device)
         return self
 
 
-def learned(
+def learned_hash(
     function: HashFunction, extractor: FeatureExtractor, z: NDArray[np.float32], labels: Any = None, seed: int = 0
 ) -> tuple[Encoder, HasherDescription]:
     """Fit a hash function on features that an extractor has computed, and describe the hasher that both make.

@@ -14,9 +14,9 @@ import pyarrow.parquet
 import torch
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.common.stores import is_remote, joined, local_path, reached, read_all
+from deephash_pipeline.common.stores import is_remote, joined_address, local_path, reached, read_all
 from deephash_pipeline.encoding.code_folder import Broken, CodeBlock, CodeFolder
-from deephash_pipeline.encoding.listing import Block, Source
+from deephash_pipeline.encoding.listing import ListedBlock, Source
 from deephash_pipeline.images.decoding.formats import SUFFIXES
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class ShardLabels:
         return None
 
 
-def images_of(block: Block, source: Source, labels: ShardLabels) -> Iterator[NamedImage]:
+def images_of(block: ListedBlock, source: Source, labels: ShardLabels) -> Iterator[NamedImage]:
     """Read the images of a block; those of shards one after the other, those of a store some at a time.
 
     A shard that ends in the middle gives what is before that, and a last image with the shard's name and no content.
@@ -93,24 +93,24 @@ def images_of(block: Block, source: Source, labels: ShardLabels) -> Iterator[Nam
         return _of_tar(block, source, labels)
     if is_remote(source.root) or any(is_remote(entry.name) for entry in block.entries):
         return _of_store(block, source)
-    paths = (local_path(joined(source.root, entry.name)) for entry in block.entries)
+    paths = (local_path(joined_address(source.root, entry.name)) for entry in block.entries)
     return (NamedImage(entry.name, path, entry.label) for entry, path in zip(block.entries, paths, strict=True))
 
 
-def _of_store(block: Block, source: Source) -> Iterator[NamedImage]:
+def _of_store(block: ListedBlock, source: Source) -> Iterator[NamedImage]:
     for first in range(0, len(block.entries), AT_A_TIME):
         entries = block.entries[first : first + AT_A_TIME]
-        addresses = [joined(source.root, entry.name) for entry in entries]
+        addresses = [joined_address(source.root, entry.name) for entry in entries]
         if not all(map(is_remote, addresses)):
             raise InputError(f"{source.address} lists files of a disk and of a store: make two lists")
         for entry, content in zip(entries, read_all(addresses), strict=True):
             yield NamedImage(entry.name, content or b"", entry.label)
 
 
-def _of_tar(block: Block, source: Source, labels: ShardLabels) -> Iterator[NamedImage]:
+def _of_tar(block: ListedBlock, source: Source, labels: ShardLabels) -> Iterator[NamedImage]:
     """Stream a shard: images are files with an image's suffix, labels the texts of those with the suffix ``.cls``."""
     options = {"block_size": READ_AHEAD, "cache_type": "readahead"} if is_remote(source.root) else {}
-    address = joined(source.root, block.shard)
+    address = joined_address(source.root, block.shard)
     with reached(address) as (filesystem, path), filesystem.open(path, "rb", **options) as file:
         for name, content in _files_of(file, block.size):
             if name.lower().endswith(LABEL):
@@ -137,8 +137,8 @@ def _files_of(file: IO[bytes], size: int) -> Iterator[tuple[str, bytes]]:
         yield "", b""
 
 
-def _of_parquet(block: Block, source: Source) -> Iterator[NamedImage]:
-    with reached(joined(source.root, block.shard)) as (filesystem, path), filesystem.open(path, "rb") as file:
+def _of_parquet(block: ListedBlock, source: Source) -> Iterator[NamedImage]:
+    with reached(joined_address(source.root, block.shard)) as (filesystem, path), filesystem.open(path, "rb") as file:
         table = pyarrow.parquet.ParquetFile(file)
         there = table.schema_arrow.names
         columns = [name for name in (source.image_column, "id", "label") if name in there]
@@ -173,19 +173,19 @@ class Work:
     device: str
 
 
-def encode_block(block: Block, work: Work) -> tuple[int, list[Broken]]:
+def encode_block(block: ListedBlock, work: Work) -> tuple[int, list[Broken]]:
     """Encode a block on one thread and write its codes; tell how many images it has, and which are left out.
 
     Raises:
         InputError: the source, the hasher or the folder of codes cannot be reached.
     """
     torch.set_num_threads(1)
-    made = codes_of(block, work.source, _hasher(work.codes, work.hasher, work.device))
+    made = codes_of_block(block, work.source, _hasher(work.codes, work.hasher, work.device))
     CodeFolder(work.codes).write(block.digest, made)
     return len(made.names), made.broken
 
 
-def codes_of(block: Block, source: Source, hasher: "ImageHasher") -> CodeBlock:
+def codes_of_block(block: ListedBlock, source: Source, hasher: "ImageHasher") -> CodeBlock:
     """Encode the images of a block; an id that comes again is left out."""
     listed: list[tuple[str, str | None]] = []
     known: set[str] = set()

@@ -15,7 +15,7 @@ import safetensors.numpy
 from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.common.stores import is_remote, joined, local_path, names_in, read_bytes, write_whole
+from deephash_pipeline.common.stores import is_remote, joined_address, local_path, names_in, read_bytes, write_whole
 from deephash_pipeline.encoding.listing import Source
 from deephash_pipeline.provenance.arrays import arrays_digest
 
@@ -117,9 +117,9 @@ class CodeFolder:
         if there is None:
             names = {name for name in names_in(self.address) if not name.startswith(".")}
             # One that was killed before it began has the hasher alone.
-            if names and (names != {HASHER} or read_bytes(joined(self.address, HASHER)) != hasher):
+            if names and (names != {HASHER} or read_bytes(joined_address(self.address, HASHER)) != hasher):
                 raise InputError(f"{self.address} is not empty and has no codes: name another folder")
-            write_whole(joined(self.address, HASHER), hasher)
+            write_whole(joined_address(self.address, HASHER), hasher)
         elif there.hasher != encoding.hasher:
             raise InputError(f"{self.address} has codes of another hasher: encode into another folder")
         elif there.source != encoding.source:
@@ -128,7 +128,7 @@ class CodeFolder:
             )
         if there != encoding:
             content = json.dumps({"format": FORMAT, **asdict(encoding)}, indent=1)
-            write_whole(joined(self.address, MANIFEST), content.encode())
+            write_whole(joined_address(self.address, MANIFEST), content.encode())
 
     def encoding_if_begun(self) -> Encoding | None:
         """Read what the codes are made from; None for a folder that has none.
@@ -137,7 +137,7 @@ class CodeFolder:
             InputError: it is of another version, or damaged.
         """
         try:
-            content = json.loads(read_bytes(joined(self.address, MANIFEST)))
+            content = json.loads(read_bytes(joined_address(self.address, MANIFEST)))
             if content.pop("format") != FORMAT:
                 raise ValueError("its format is another one")
             return Encoding(source=Source(**content.pop("source")), **content)
@@ -169,7 +169,7 @@ class CodeFolder:
         assert self.encoding.hasher, "a folder that was begun has a hasher"
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, HASHER)
-            path.write_bytes(read_bytes(joined(self.address, HASHER)))
+            path.write_bytes(read_bytes(joined_address(self.address, HASHER)))
             return ImageHasher.load(path, device)
 
     def done(self) -> set[str]:
@@ -224,7 +224,7 @@ class CodeFolder:
         """Remove what killed workers have left, once all blocks are there."""
         if not is_remote(self.address):
             for name in [name for name in names_in(self.address) if LEFTOVER.fullmatch(name)]:
-                local_path(joined(self.address, name)).unlink(missing_ok=True)
+                local_path(joined_address(self.address, name)).unlink(missing_ok=True)
 
     def _block(self, digest: str) -> str:
-        return joined(self.address, f"codes-{digest}.safetensors")
+        return joined_address(self.address, f"codes-{digest}.safetensors")

@@ -17,12 +17,12 @@ import xxhash
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.fork_server import end_with_parent
 from deephash_pipeline.common.progress import count_steps
-from deephash_pipeline.common.ray_cluster import connected
+from deephash_pipeline.common.ray_cluster import connected_to_ray
 from deephash_pipeline.common.scripts import refuse_unguarded_script
 from deephash_pipeline.common.stores import is_remote, local_path
 from deephash_pipeline.encoding.blocks import Work, encode_block
 from deephash_pipeline.encoding.code_folder import Broken, CodeFolder, Encoding
-from deephash_pipeline.encoding.listing import Block, Source
+from deephash_pipeline.encoding.listing import ListedBlock, Source
 
 if TYPE_CHECKING:
     from deephash_pipeline.deephash import ImageHasher
@@ -37,7 +37,7 @@ GPU_SHARE = 0.25
 
 Encoded: TypeAlias = tuple[int, list[Broken]]
 """How many images of a block are encoded, and which are not."""
-Pool: TypeAlias = tuple[Callable[[Block], Future[Encoded]], Callable[[], int]]
+EncoderPool: TypeAlias = tuple[Callable[[ListedBlock], Future[Encoded]], Callable[[], int]]
 """What submits a block, and what says for how many there is room."""
 
 
@@ -69,7 +69,7 @@ class EncodingWorkers:
     Attributes:
         count: processes of one thread, or tasks at a time; as many as cores by default.
         engine: ``local`` for processes of this machine, ``ray`` for tasks on a Ray cluster.
-        address: address of the cluster, see `deephash_pipeline.common.ray_cluster.connected`.
+        address: address of the cluster, see `deephash_pipeline.common.ray_cluster.connected_to_ray`.
         device: device to encode on: ``auto``, ``cpu``, ``cuda`` or ``cuda:N``.
 
     Example:
@@ -149,7 +149,7 @@ def encode_source(
     return report
 
 
-def encode_blocks(blocks: Iterator[Block], work: Work, workers: EncodingWorkers) -> Iterator[Encoded]:
+def encode_blocks(blocks: Iterator[ListedBlock], work: Work, workers: EncodingWorkers) -> Iterator[Encoded]:
     """Encode blocks, which are taken as there is room for them; yield them as they end.
 
     Args:
@@ -173,7 +173,7 @@ def encode_blocks(blocks: Iterator[Block], work: Work, workers: EncodingWorkers)
 
 
 @contextmanager
-def _processes(work: Work, workers: EncodingWorkers) -> Iterator[Pool]:
+def _processes(work: Work, workers: EncodingWorkers) -> Iterator[EncoderPool]:
     """Give processes of this machine; several CUDA devices are shared out among them."""
     refuse_unguarded_script()
     count = workers.count or len(os.sched_getaffinity(0))
@@ -200,9 +200,9 @@ def _prepare(environment: dict[str, str]) -> None:
 
 
 @contextmanager
-def _tasks_of_ray(work: Work, workers: EncodingWorkers) -> Iterator[Pool]:
+def _tasks_of_ray(work: Work, workers: EncodingWorkers) -> Iterator[EncoderPool]:
     """Give tasks of one core on a cluster, whose nodes may come and go: a task begins anew where its node is lost."""
-    with connected(workers.address, workers.count) as ray:
+    with connected_to_ray(workers.address, workers.count) as ray:
         options: dict[str, Any] = {"num_cpus": 1, "max_retries": RETRIES, "retry_exceptions": False}
         if work.device.startswith("cuda") or (work.device == "auto" and ray.cluster_resources().get("GPU")):
             options["num_gpus"] = GPU_SHARE

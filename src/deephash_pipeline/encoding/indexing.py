@@ -5,7 +5,7 @@ import os
 import numpy as np
 
 from deephash_pipeline.common.progress import count_steps
-from deephash_pipeline.common.stores import is_remote, joined
+from deephash_pipeline.common.stores import is_remote, joined_address
 from deephash_pipeline.encoding.code_folder import CodeBlock, CodeFolder
 from deephash_pipeline.hamming.answers import Item
 from deephash_pipeline.images.batches import SkippedImage
@@ -72,5 +72,5 @@ def _is(item: Item, block: CodeBlock, row: int) -> bool:
 
 
 def _path(root: str, name: str) -> str | None:
-    path = joined(root, name)
+    path = joined_address(root, name)
     return None if is_remote(path) or not os.path.isfile(path) else path

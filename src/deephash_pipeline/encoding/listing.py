@@ -18,7 +18,7 @@ from deephash_pipeline.common.stores import (
     exists,
     is_folder,
     is_remote,
-    joined,
+    joined_address,
     local_path,
     reached,
     read_bytes,
@@ -44,7 +44,7 @@ class Entry(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Block:
+class ListedBlock:
     """Images that are encoded together, into one file.
 
     Attributes:
@@ -56,7 +56,7 @@ class Block:
         stamps: sizes and times of change of its files; None for what cannot be read, and in an object store.
 
     Example:
-        >>> cat, dog = (Block((Entry(f"{name}/1.png", name),)) for name in ("cat", "dog"))
+        >>> cat, dog = (ListedBlock((Entry(f"{name}/1.png", name),)) for name in ("cat", "dog"))
         >>> cat.digest == dog.digest, len(cat.digest)
         (False, 32)
     """
@@ -109,7 +109,7 @@ class Source:
     def _is_glob(self) -> bool:
         return any(character in self.address for character in "*?[") and not exists(self.address)
 
-    def blocks(self, images_per_block: int) -> list[Block]:
+    def blocks(self, images_per_block: int) -> list[ListedBlock]:
         """List the blocks of the source.
 
         A block of image files has `images_per_block` of them, in the order of their names (in a folder first its files,
@@ -122,13 +122,13 @@ class Source:
         blocks = []
         for block in self._unstamped(images_per_block):
             names = [block.shard] if block.shard else [entry.name for entry in block.entries]
-            places = [joined(self.root, name) for name in names]
+            places = [joined_address(self.root, name) for name in names]
             blocks.append(replace(block, stamps=tuple(map(_stamp, places))))
         if not blocks:
             raise InputError(f"there is no image in {self.address}: give {KINDS}, or a list of paths")
         return blocks
 
-    def _unstamped(self, images_per_block: int) -> Iterator[Block]:
+    def _unstamped(self, images_per_block: int) -> Iterator[ListedBlock]:
         if self.address.lower().endswith((".txt", ".csv")) and not is_folder(self.address):
             yield from _of_entries(_listed(self.address), images_per_block)
             return
@@ -138,10 +138,10 @@ class Source:
             first, other = sorted(kinds.values(), key=names.index)[:2]
             raise InputError(
                 f"{self.address} has files of several kinds, {first} and {other}: give a glob such as "
-                f"{joined(self.root, '*' + PurePosixPath(other).suffix)}"
+                f"{joined_address(self.root, '*' + PurePosixPath(other).suffix)}"
             )
         if "tar" in kinds:
-            yield from (Block(shard=name, size=self._size(name)) for name in names)
+            yield from (ListedBlock(shard=name, size=self._size(name)) for name in names)
         elif "parquet" in kinds:
             for name in names:
                 yield from self._of_parquet(name, images_per_block)
@@ -177,11 +177,11 @@ class Source:
         return [name for name in names if not any(part.startswith(".") for part in name.split("/"))]
 
     def _size(self, name: str) -> int:
-        with reached(joined(self.root, name)) as (filesystem, path):
+        with reached(joined_address(self.root, name)) as (filesystem, path):
             return int(filesystem.size(path))
 
-    def _of_parquet(self, name: str, images_per_block: int) -> Iterator[Block]:
-        address = joined(self.root, name)
+    def _of_parquet(self, name: str, images_per_block: int) -> Iterator[ListedBlock]:
+        address = joined_address(self.root, name)
         with reached(address) as (filesystem, path):
             size = int(filesystem.size(path))
             try:
@@ -202,7 +202,7 @@ class Source:
             groups.append(group)
             taken += count
             if taken >= images_per_block or group == len(rows) - 1:
-                yield Block(shard=name, size=size, row_groups=tuple(groups), first_row=first_row)
+                yield ListedBlock(shard=name, size=size, row_groups=tuple(groups), first_row=first_row)
                 groups, first_row, taken = [], first_row + taken, 0
 
 
@@ -217,9 +217,9 @@ def _kind(name: str) -> str | None:
     return SHARDS.get(suffix, "files" if suffix in SUFFIXES else None)
 
 
-def _of_entries(entries: Sequence[Entry], images_per_block: int) -> Iterator[Block]:
+def _of_entries(entries: Sequence[Entry], images_per_block: int) -> Iterator[ListedBlock]:
     for first in range(0, len(entries), images_per_block):
-        yield Block(tuple(entries[first : first + images_per_block]))
+        yield ListedBlock(tuple(entries[first : first + images_per_block]))
 
 
 def _listed(address: str) -> list[Entry]:
@@ -235,5 +235,7 @@ def _listed(address: str) -> list[Entry]:
     except UnicodeDecodeError as error:
         raise InputError(f"{address} is no UTF-8 ({error}): save the list again") from error
     # Of several spellings of a path, such as `a.png` and `./a.png`, one stays.
-    names = {name if is_remote(joined(address, name)) else os.path.normpath(name): name for name in sorted(lines)}
+    names = {
+        name if is_remote(joined_address(address, name)) else os.path.normpath(name): name for name in sorted(lines)
+    }
     return [Entry(name, PurePosixPath(name).parent.name or None) for name in sorted(names.values())]

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from pydantic import Field, PositiveInt
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.hashing.anchors import rounded_anchors, squared_distances
+from deephash_pipeline.hashing.anchors import distances_to_anchors, rounded_anchors
 from deephash_pipeline.hashing.encoder import learned
 from deephash_pipeline.hashing.hash_function import HashFunction
 from deephash_pipeline.hashing.linear import feature_mean
@@ -67,7 +67,7 @@ class AGH(HashFunction):
     def _learn(self, z: NDArray[Any], labels: Ints) -> dict[str, NDArray[Any]]:
         anchors = self._cluster(z)
         nearest = min(self.nearest, len(anchors))
-        near = [np.sort(squared_distances(z[rows], anchors))[:, :nearest] for rows in row_blocks(z)]
+        near = [np.sort(distances_to_anchors(z[rows], anchors))[:, :nearest] for rows in row_blocks(z)]
         bandwidth = np.sqrt(np.concatenate(near)).mean(axis=0)
         weights = np.concatenate([anchor_weights(z[rows], anchors, bandwidth) for rows in row_blocks(z)])
         # Anchors that no row is near to are off the graph.
@@ -123,7 +123,7 @@ def anchor_weights(z: NDArray[Any], anchors: NDArray[np.float32], bandwidth: Flo
         bandwidth: distances, as many as there are anchors to a row, shape (s,); the last is sigma.
     """
     nearest = len(bandwidth)
-    distances: Floats = squared_distances(z, anchors)
+    distances: Floats = distances_to_anchors(z, anchors)
     # In single precision anchors equally far stay so in any batch, on whose size the last digit of sums depends.
     compared = (distances / (distances.max(axis=1, keepdims=True) + np.finfo(float).tiny)).astype(np.float32)
     chosen = np.argpartition(compared, nearest - 1, axis=1)[:, :nearest]

@@ -89,7 +89,7 @@ def draw_anchors(z: NDArray[Any], count: int, generator: np.random.Generator) ->
     require_different_rows(z, "distances")
     drawn = generator.choice(len(z), min(count, len(z)), replace=False)
     anchors = rounded_anchors(z[drawn])
-    mean_distance = sum(squared_distances(z[rows], anchors).sum() for rows in row_blocks(z)) / len(z) / len(anchors)
+    mean_distance = sum(distances_to_anchors(z[rows], anchors).sum() for rows in row_blocks(z)) / len(z) / len(anchors)
     decay = np.full(len(anchors), 0.5 / mean_distance)
     mean = sum(gaussian_kernels(z[rows], anchors, decay).sum(axis=0) for rows in row_blocks(z)) / len(z)
     return Anchors(anchors, decay, mean)
@@ -161,7 +161,7 @@ class DiscreteHashFunction(KernelHashFunction):
         generator = np.random.default_rng(self.random_state)
         anchors = draw_anchors(z, self.anchors, generator)
         regression = KernelRegression(z, anchors)
-        codes = self._learn_codes(label_matrix(labels), regression, generator)
+        codes = self._learn_codes(class_columns(labels), regression, generator)
         return anchors.arrays(regression.solve(codes))
 
     @abstractmethod
@@ -175,11 +175,11 @@ class DiscreteHashFunction(KernelHashFunction):
         """
 
 
-def signs(projected: Floats) -> Floats:
+def signs_of_projections(projected: Floats) -> Floats:
     """1 where a bit is 1, the projection at least 0, and -1 elsewhere.
 
     Example:
-        >>> signs(np.array([-0.2, 0.0, 3.0]))
+        >>> signs_of_projections(np.array([-0.2, 0.0, 3.0]))
         array([-1.,  1.,  1.])
     """
     return np.where(projected >= 0, 1.0, -1.0)
@@ -196,11 +196,11 @@ def random_signs(shape: tuple[int, int], generator: np.random.Generator) -> Floa
     return np.where(generator.integers(0, 2, shape), 1.0, -1.0)
 
 
-def label_matrix(labels: Ints) -> Floats:
+def class_columns(labels: Ints) -> Floats:
     """Y of shape (n, C), 1 for each label of a row: one-hot for classes 0..C-1 of shape (n,), else `labels` (n, C).
 
     Example:
-        >>> label_matrix(np.array([1, 0, 1]))
+        >>> class_columns(np.array([1, 0, 1]))
         array([[0., 1.],
                [1., 0.],
                [0., 1.]])
@@ -210,13 +210,13 @@ def label_matrix(labels: Ints) -> Floats:
     return np.equal.outer(labels, np.arange(labels.max() + 1)).astype(np.float64)
 
 
-def squared_distances(z: Any, anchors: NDArray[np.float32], xp: Any = np) -> Any:
+def distances_to_anchors(z: Any, anchors: NDArray[np.float32], xp: Any = np) -> Any:
     """Squared Euclidean distances between the rows of `z` (n, D) and of `anchors` (m, D), in float64, shape (n, m).
 
     They are computed by NumPy, or by the module `xp`; from the anchors' mean, as squares far from 0 lose digits.
 
     Example:
-        >>> squared_distances(np.array([[0.0, 0.0]]), np.array([[3.0, 4.0], [0.0, 1.0]]))
+        >>> distances_to_anchors(np.array([[0.0, 0.0]]), np.array([[3.0, 4.0], [0.0, 1.0]]))
         array([[25.,  1.]])
     """
     wide, wide_anchors = doubles(xp, z, anchors)
@@ -236,4 +236,4 @@ def gaussian_kernels(z: Any, anchors: NDArray[np.float32], decay: Any, xp: Any =
         >>> gaussian_kernels(z, anchors, np.array([0.04, 0.04])).round(4)
         array([[1.    , 0.3679]])
     """
-    return xp.exp(-decay * squared_distances(z, anchors, xp))
+    return xp.exp(-decay * distances_to_anchors(z, anchors, xp))

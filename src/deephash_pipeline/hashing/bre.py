@@ -8,7 +8,7 @@ from pydantic import Field, NonNegativeFloat, PositiveInt
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.hashing.encoder import learned
-from deephash_pipeline.hashing.kernels.bre import Pairs, project_rows, sweep
+from deephash_pipeline.hashing.kernels.bre import Pairs, project_rows, sweep_bits
 from deephash_pipeline.hashing.linear import LinearHashFunction, feature_mean, hyperplanes_through
 from deephash_pipeline.hashing.rows import Floats, Ints
 from deephash_pipeline.retrieval.labels import share_a_label
@@ -91,7 +91,7 @@ class BRE(LinearHashFunction):
         pairs = _list_pairs(partners, bits, distances)
         objective = [self._objective(pairs)]
         for _ in range(self.maximum_sweeps):
-            sweep(kernel, anchors, weights, generator.integers(anchors.shape[1], size=self.code_length), pairs)
+            sweep_bits(kernel, anchors, weights, generator.integers(anchors.shape[1], size=self.code_length), pairs)
             objective.append(self._objective(pairs))
             if objective[-2] - objective[-1] <= self.tolerance:
                 break

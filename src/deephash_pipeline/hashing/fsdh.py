@@ -2,7 +2,13 @@
 
 import numpy as np
 
-from deephash_pipeline.hashing.anchors import DiscreteHashFunction, KernelRegression, Weight, random_signs, signs
+from deephash_pipeline.hashing.anchors import (
+    DiscreteHashFunction,
+    KernelRegression,
+    Weight,
+    random_signs,
+    signs_of_projections,
+)
 from deephash_pipeline.hashing.rows import Floats
 
 TRIES = 100
@@ -50,7 +56,7 @@ class FSDH(DiscreteHashFunction):
         codes = self._start(classes, generator)
         for _ in range(self.rounds):
             of_classes = classes @ self._regress(classes, codes)
-            codes = signs(of_classes + self.fit_weight * regression.fitted(codes))
+            codes = signs_of_projections(of_classes + self.fit_weight * regression.fitted(codes))
         return codes
 
     def _regress(self, classes: Floats, codes: Floats) -> Floats:
@@ -62,7 +68,7 @@ class FSDH(DiscreteHashFunction):
         best, most = None, 0
         for _ in range(TRIES):
             codes = random_signs((len(classes), self.code_length), generator)
-            distinct = len(np.unique(signs(self._regress(classes, codes)), axis=0))
+            distinct = len(np.unique(signs_of_projections(self._regress(classes, codes)), axis=0))
             if distinct > most:
                 best, most = codes, distinct
             if distinct == classes.shape[1]:

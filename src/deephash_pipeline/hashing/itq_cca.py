@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 from scipy.linalg import cholesky, solve_triangular
 
-from deephash_pipeline.hashing.anchors import label_matrix
+from deephash_pipeline.hashing.anchors import class_columns
 from deephash_pipeline.hashing.itq import ITQ
 from deephash_pipeline.hashing.principal_directions import COVARIANCE_ROWS, with_signs_fixed
 from deephash_pipeline.hashing.rows import Floats, Ints, require_different_rows, row_blocks
@@ -47,7 +47,7 @@ class ITQCCA(ITQ):
     def _learn_directions(self, z: NDArray[Any], centre: Floats, labels: Ints) -> Floats:
         """The directions times their correlations, shape (D, K), zero beyond the last correlation."""
         require_different_rows(z, "correlation with classes")
-        classes = label_matrix(labels)
+        classes = class_columns(labels)
         features, count = z.shape[1], classes.shape[1]
         centred_classes = classes - classes.mean(axis=0)
         added = self.ridge * len(z)

@@ -9,7 +9,7 @@ from scipy.linalg import eigh
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.machine_code import compiled
-from deephash_pipeline.hashing.anchors import RIDGE, KernelHashFunction, draw_anchors, signs
+from deephash_pipeline.hashing.anchors import RIDGE, KernelHashFunction, draw_anchors, signs_of_projections
 from deephash_pipeline.hashing.rows import Floats, Ints
 from deephash_pipeline.hashing.similarity import LabelSets
 
@@ -71,8 +71,8 @@ class KSH(KernelHashFunction):
             start = spectral_start(kernels, similarity)
             refined = refine(start, kernels, similarity, self.iterations)
             # Of equals, max takes the first.
-            chosen = max(start, refined, key=lambda a: similarity.agreement(signs(kernels @ a)))
-            similarity.deflate(signs(kernels @ chosen))
+            chosen = max(start, refined, key=lambda a: similarity.agreement(signs_of_projections(kernels @ a)))
+            similarity.deflate(signs_of_projections(kernels @ chosen))
             projection[:, bit] = chosen
         return projection
 

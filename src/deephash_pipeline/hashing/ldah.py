@@ -68,7 +68,7 @@ class LDAH(LinearHashFunction):
 
     def _learn(self, z: NDArray[Any], labels: Ints) -> dict[str, NDArray[Any]]:
         generator = np.random.default_rng(self.random_state)
-        positive, negative = draw_pairs(labels, self.positive_pairs, self.negative_pairs, generator)
+        positive, negative = draw_class_pairs(labels, self.positive_pairs, self.negative_pairs, generator)
         principal = principal_directions(z, feature_mean(z), self.principal_components)
         if self.code_length > principal.shape[1]:
             raise InputError(
@@ -95,7 +95,7 @@ class LDAH(LinearHashFunction):
         return eigenvalue, discriminants
 
 
-def draw_pairs(
+def draw_class_pairs(
     labels: Ints, positive_pairs: int, negative_pairs: int, generator: np.random.Generator
 ) -> tuple[Ints, Ints]:
     """Draw pairs of rows of one class, and pairs of rows of two classes, with replacement.
@@ -115,7 +115,7 @@ def draw_pairs(
 
     Example:
         >>> labels = np.array([0, 0, 1, 1])
-        >>> positive, negative = draw_pairs(labels, 3, 2, np.random.default_rng(0))
+        >>> positive, negative = draw_class_pairs(labels, 3, 2, np.random.default_rng(0))
         >>> np.ptp(labels[positive], axis=1).tolist()
         [0, 0, 0]
     """

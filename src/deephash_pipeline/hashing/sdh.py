@@ -2,7 +2,13 @@
 
 import numpy as np
 
-from deephash_pipeline.hashing.anchors import DiscreteHashFunction, KernelRegression, Weight, random_signs, signs
+from deephash_pipeline.hashing.anchors import (
+    DiscreteHashFunction,
+    KernelRegression,
+    Weight,
+    random_signs,
+    signs_of_projections,
+)
 from deephash_pipeline.hashing.rows import Floats
 
 MOST_PASSES = 10
@@ -75,7 +81,7 @@ def solve_bits(codes: Floats, target: Floats, classifier: Floats) -> Floats:
         changed = False
         for bit in range(codes.shape[1]):
             of_others = codes @ overlap[:, bit] - overlap[bit, bit] * codes[:, bit]
-            best = signs(target[:, bit] - of_others)
+            best = signs_of_projections(target[:, bit] - of_others)
             changed |= bool((best != codes[:, bit]).any())
             codes[:, bit] = best
         if not changed:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, PositiveInt
 
-from deephash_pipeline.hashing.anchors import rounded_anchors, squared_distances
+from deephash_pipeline.hashing.anchors import distances_to_anchors, rounded_anchors
 from deephash_pipeline.hashing.encoder import doubles, learned
 from deephash_pipeline.hashing.hash_function import HashFunction
 from deephash_pipeline.hashing.rows import Floats, Ints, require_different_rows
@@ -74,7 +74,7 @@ class SphericalHashing(HashFunction):
 
     def _outputs(self, z: Any, xp: Any = np) -> Any:
         (squared_radii,) = doubles(xp, self.squared_radii_)
-        return squared_radii - squared_distances(z, self.centres_, xp)
+        return squared_radii - distances_to_anchors(z, self.centres_, xp)
 
 
 def balls(rows: Floats, centres: Floats) -> tuple[NDArray[np.bool_], Floats]:
@@ -88,7 +88,7 @@ def balls(rows: Floats, centres: Floats) -> tuple[NDArray[np.bool_], Floats]:
         >>> inside[:, 0], squared_radii
         (array([ True,  True, False, False]), array([2.5]))
     """
-    distances = squared_distances(rows, centres.astype(np.float32))
+    distances = distances_to_anchors(rows, centres.astype(np.float32))
     # Half way between two rows also of an odd number, whose median is a row: rounding would decide on which side it is.
     middle = (len(rows) - 1) // 2
     ordered = np.partition(distances, (middle, middle + 1), axis=0)

@@ -77,7 +77,7 @@ class SRH(ITQ):
             labels = np.full(len(z), -1)
         require_different_rows(z, "direction of variance")
         centre = feature_mean(z)
-        rows = np.concatenate([unit_rows(z[block] - centre) for block in row_blocks(z)])
+        rows = np.concatenate([unit_length_rows(z[block] - centre) for block in row_blocks(z)])
         moment = scatter(rows, np.zeros(rows.shape[1]))
         smooth = neighbour_graph(rows, self.neighbours, labels).smoothness(rows)
         for _ in range(self.rounds):
@@ -113,7 +113,7 @@ class Graph(NamedTuple):
         return (total + total.T) / 2
 
 
-def unit_rows(rows: NDArray[Any]) -> NDArray[np.float32]:
+def unit_length_rows(rows: NDArray[Any]) -> NDArray[np.float32]:
     """Rows (n, D) divided by their lengths; a row of zeros stays."""
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     return np.asarray(rows / np.where(lengths > 0, lengths, 1), dtype=np.float32)
@@ -121,7 +121,7 @@ def unit_rows(rows: NDArray[Any]) -> NDArray[np.float32]:
 
 def embed(rows: NDArray[np.float32], embedding: Floats) -> NDArray[np.float32]:
     """Rows (n, D) times an embedding (D, m), divided by their lengths."""
-    return np.concatenate([unit_rows(rows[block] @ embedding) for block in row_blocks(rows)])
+    return np.concatenate([unit_length_rows(rows[block] @ embedding) for block in row_blocks(rows)])
 
 
 def neighbour_graph(rows: NDArray[np.float32], neighbours: int, labels: Ints) -> Graph:

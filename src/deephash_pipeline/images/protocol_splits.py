@@ -10,7 +10,7 @@ from deephash_pipeline.images.sources.collection import (
     ImageSet,
     check_distinct_ids,
     check_no_empty_class,
-    require_one_label,
+    require_single_labels,
 )
 from deephash_pipeline.images.splits import SplitParameters, split_collection, stratified_draw
 from deephash_pipeline.retrieval.protocols import Protocol
@@ -76,7 +76,7 @@ def _check_parameters(parameters: SplitParameters, protocol: Protocol) -> None:
 def _drawn_from_all(collection: ImageCollection, seed: int, protocol: Protocol) -> dict[str, ImageSet]:
     """Draw queries, then training images, class by class, from all images; what is left is "validation"."""
     together = _joined(collection)
-    require_one_label(together.labels, f"protocol {protocol.name}")
+    require_single_labels(together.labels, f"protocol {protocol.name}")
     wanted = sum(protocol.sizes.values())
     if len(together) != wanted:
         raise InputError(

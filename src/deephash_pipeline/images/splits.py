@@ -18,7 +18,7 @@ from deephash_pipeline.images.sources.collection import (
     check_distinct_ids,
     check_no_empty_class,
     class_sizes,
-    require_one_label,
+    require_single_labels,
 )
 
 logger = logging.getLogger(__name__)
@@ -92,7 +92,7 @@ def split_collection(collection: ImageCollection, parameters: SplitParameters, s
             )
         training, validation = training.first(parameters.training_count), training.after(parameters.training_count)
     elif unseen:
-        require_one_label(training.labels, "unseen_classes")
+        require_single_labels(training.labels, "unseen_classes")
         numbers = np.array([class_names.index(name) for name in collection.class_names], dtype=np.int64)
         training, query = (replace(images, labels=numbers[images.labels]) for images in (training, query))
         seen = len(class_names) - len(unseen)

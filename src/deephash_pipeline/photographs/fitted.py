@@ -116,7 +116,7 @@ def refit(folder: Path, method: str | None = None, labels: bool = False, device:
 
 def _fitted(folder: Path, method: str, labels: bool, device: str) -> "ImageHasher":
     from deephash_pipeline.deephash import ImageHasher  # noqa: PLC0415
-    from deephash_pipeline.deephash.feature_hash import learned  # noqa: PLC0415
+    from deephash_pipeline.deephash.feature_hash import learned_hash  # noqa: PLC0415
     from deephash_pipeline.hashing import HASH_FUNCTIONS  # noqa: PLC0415
     from deephash_pipeline.hashing.srh import SRH  # noqa: PLC0415
 
@@ -140,5 +140,5 @@ def _fitted(folder: Path, method: str, labels: bool, device: str) -> "ImageHashe
             names = sorted({label for label in known if label is not None})
             numbers = {name: number for number, name in enumerate(names)}
             classes = np.array([numbers.get(label, -1) for label in known])
-        encoder, about = learned(function, images.hasher.extractor, images.index.features_of(ids), classes)
+        encoder, about = learned_hash(function, images.hasher.extractor, images.index.features_of(ids), classes)
         return ImageHasher(images.hasher.trunk, encoder, about, device)

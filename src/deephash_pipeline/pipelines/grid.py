@@ -9,17 +9,17 @@ from typing import Any
 
 from deephash_pipeline.common.cell import SHOWN_CODE_LENGTH, Cell
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.pipelines.method_facts import HASH_FUNCTIONS, LOSSES
+from deephash_pipeline.pipelines.method_facts import HASH_FUNCTION_FACTS, LOSS_FACTS
 
 CODE_LENGTHS = (12, 16, 24, 32, 48)
 LONG_CODE_LENGTHS = (64, 128)
 ALL_CODE_LENGTHS = (*CODE_LENGTHS, *LONG_CODE_LENGTHS)
 """Those of the pipeline ``long_codes``: photographs of many classes need them."""
-BASELINES = tuple(HASH_FUNCTIONS)
+BASELINES = tuple(HASH_FUNCTION_FACTS)
 PRE_TRAINING = "deephash_pretrained"
 RANDOM_START = "deephash_random_start"
 FINE_TUNINGS = ("deephash", "deephash_faithful")
-DEEP_RIVALS = tuple(loss for loss in LOSSES if loss != "exponentiated")
+DEEP_RIVALS = tuple(loss for loss in LOSS_FACTS if loss != "exponentiated")
 """Losses of others on the same network, from the same start."""
 if shared := set(BASELINES) & {*DEEP_RIVALS, *FINE_TUNINGS}:
     raise InputError(f"`{min(shared)}` is a hash function and a loss: give one of them another name in its registry")
@@ -39,21 +39,21 @@ PAPER_METHODS = (*PAPER_BASELINES, *PAPER_RIVALS, RANDOM_START, PRE_TRAINING, *F
 """Methods of the paper's tables, in their order. What joins later is on the grid of ``field`` alone."""
 
 _NAMES = {
-    **{method: hash_function.display_name for method, hash_function in HASH_FUNCTIONS.items()},
-    **{method: LOSSES[method].display_name for method in DEEP_RIVALS},
+    **{method: hash_function.display_name for method, hash_function in HASH_FUNCTION_FACTS.items()},
+    **{method: LOSS_FACTS[method].display_name for method in DEEP_RIVALS},
     RANDOM_START: "DeepHash (random initialisation)",
     PRE_TRAINING: "DeepHash (pre-training)",
-    "deephash": LOSSES["exponentiated"].display_name,
+    "deephash": LOSS_FACTS["exponentiated"].display_name,
     "deephash_faithful": "DeepHash (fine-tuning, faithful)",
     "one_of_c": "1-of-C code of the classifier",
 }
 METHODS = {method: _NAMES[method] for method in (*PAPER_METHODS, *_NAMES)}
 """Method -> name in tables and figures, in their order: the paper's first, so that no other changes their colours."""
 
-NAMES_OF_PAPER, NAMES = "params:method_names.paper", "params:method_names.all"
+NAMES_OF_PAPER, NAMES_OF_ALL = "params:method_names.paper", "params:method_names.all"
 """Parameters of the nodes that show names: those of the paper's tables, and `METHODS`."""
 
-WITHOUT_LABELS = tuple(method for method, hash_function in HASH_FUNCTIONS.items() if not hash_function.supervised)
+WITHOUT_LABELS = tuple(method for method, hash_function in HASH_FUNCTION_FACTS.items() if not hash_function.supervised)
 """Methods that learn from features alone."""
 
 METHOD_GROUPS = {
@@ -100,5 +100,5 @@ def grid_parameters(replicate: int = 1) -> dict[str, Any]:
     """
     every_cell = (*cells(code_lengths=ALL_CODE_LENGTHS), *map(on_descriptor, compared_cells()))
     of_seed = {cell.parameter: cell.model_copy(update={"replicate": replicate}) for cell in every_cell}
-    names = {NAMES_OF_PAPER: {method: METHODS[method] for method in PAPER_METHODS}, NAMES: METHODS}
+    names = {NAMES_OF_PAPER: {method: METHODS[method] for method in PAPER_METHODS}, NAMES_OF_ALL: METHODS}
     return {**{f"params:{name}": cell for name, cell in of_seed.items()}, **names}

@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.provenance.sources import Place, chain_of_names, entries_of, read_module, resolve
+from deephash_pipeline.provenance.sources import Place, chain_of_names, read_module, resolve, table_entries
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,7 @@ class MethodFacts:
     """Attributes of a class, see `HashFunction` and `HashingLoss`, where they are explained.
 
     Example:
-        >>> HASH_FUNCTIONS["itq"].display_name, HASH_FUNCTIONS["ksh"].supervised, LOSSES["dpsh"].several_labels
+        >>> HASH_FUNCTION_FACTS["itq"].display_name, HASH_FUNCTIONS["ksh"].supervised, LOSS_FACTS["dpsh"].several_labels
         ('ITQ', True, True)
     """
 
@@ -41,7 +41,7 @@ def facts_of(registry: str, table: str) -> dict[str, MethodFacts]:
     Raises:
         InputError: the table names a class that is not there.
     """
-    return {name: _facts(name, place) for name, place in entries_of(registry, table).items()}
+    return {name: _facts(name, place) for name, place in table_entries(registry, table).items()}
 
 
 def _facts(name: str, place: Place) -> MethodFacts:
@@ -76,5 +76,5 @@ def _values(place: Place, attribute: str) -> Iterator[Any]:
             yield from (each for of in resolve(module, chain) for each in _values(of, attribute))
 
 
-HASH_FUNCTIONS = facts_of("deephash_pipeline.hashing.registry", "HASH_FUNCTIONS")
-LOSSES = facts_of("deephash_pipeline.losses.registry", "LOSSES")
+HASH_FUNCTION_FACTS = facts_of("deephash_pipeline.hashing.registry", "HASH_FUNCTIONS")
+LOSS_FACTS = facts_of("deephash_pipeline.losses.registry", "LOSSES")

@@ -14,7 +14,7 @@ from deephash_pipeline.common.devices import resolve_device
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.parameters import faults_in_one_line, refuse_booleans_for_numbers
 from deephash_pipeline.deephash.experiment import Experiment
-from deephash_pipeline.pipeline_registry import OTHERS
+from deephash_pipeline.pipeline_registry import OTHER_PIPELINES
 from deephash_pipeline.pipelines.grid import DEEP_RIVALS, grid_parameters
 from deephash_pipeline.pipelines.names import FIELD_AT_A_GLANCE
 from deephash_pipeline.project.datasets.atomic_file import AtomicFileDataset
@@ -23,7 +23,7 @@ from deephash_pipeline.project.parameters import flatten, unread_parameters
 from deephash_pipeline.project.replicate import REPLICATE
 from deephash_pipeline.retrieval.protocols import require_protocol
 
-LARGEST = 2**63
+NUMBER_LIMIT = 2**63
 
 
 class SoundRun:
@@ -37,7 +37,7 @@ class SoundRun:
             InputError: one of them cannot be used.
         """
         refuse_versions(run_params.get("load_versions"))
-        check_parameters(catalog, Path(run_params["project_path"]))
+        check_run_parameters(catalog, Path(run_params["project_path"]))
         missing = min((n for n in pipeline.inputs() if n.startswith("params:") and n not in catalog), default=None)
         if missing is not None:
             raise InputError(f"there are no parameters `{missing.removeprefix('params:')}`: write them in conf/base")
@@ -58,7 +58,7 @@ def refuse_versions(load_versions: Mapping[str, str] | None) -> None:
         raise InputError(f"--load-versions names a version of `{name}`: files of a run have none, leave it out")
 
 
-def check_parameters(catalog: Catalog, project: Path) -> None:
+def check_run_parameters(catalog: Catalog, project: Path) -> None:
     """Look at all parameters and the experiment.
 
     Raises:
@@ -110,7 +110,7 @@ def refuse_unread(parameters: Mapping[str, Any]) -> None:
 
 def parameters_read() -> set[str]:
     """Name the parameters that any pipeline reads, which are the same at all code lengths; not those of the grid."""
-    inputs = set[str]().union(*(pipelines[name].inputs() for name in (FIELD_AT_A_GLANCE, *OTHERS)))
+    inputs = set[str]().union(*(pipelines[name].inputs() for name in (FIELD_AT_A_GLANCE, *OTHER_PIPELINES)))
     return {name.removeprefix("params:") for name in inputs - grid_parameters().keys() if name.startswith("params:")}
 
 
@@ -129,7 +129,7 @@ def check_numbers(parameters: Mapping[str, Any]) -> None:
         for number in value if isinstance(value, list | tuple) else [value]:
             if isinstance(number, bool) or not isinstance(number, int | float):
                 continue
-            if not math.isfinite(number) or (isinstance(number, int) and abs(number) >= LARGEST):
+            if not math.isfinite(number) or (isinstance(number, int) and abs(number) >= NUMBER_LIMIT):
                 raise InputError(f"`{name}` is {number}: numbers are finite, and whole ones fit into 64 bits")
 
 

@@ -44,21 +44,21 @@ class NamedParameters:
         validated = parameters["parameters"]
         for name, value in self._stated.items():
             refuse_booleans_for_numbers({name: value}, validated, "parameters")
-        added = {f"params:{name}": value for name, value in named(validated)}
+        added = {f"params:{name}": value for name, value in dotted_parameters(validated)}
         added |= grid_parameters(validated.get(REPLICATE, 1))
         # Kedro has named most of them, and warns of what is replaced.
         for name in added.keys() - set(catalog):
             catalog[name] = added[name]
 
 
-def named(parameters: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+def dotted_parameters(parameters: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
     """Yield all parameters and groups of them by their dotted names.
 
-    >>> dict(named({"stage": {"epochs": 3}}))
+    >>> dict(dotted_parameters({"stage": {"epochs": 3}}))
     {'stage': {'epochs': 3}, 'stage.epochs': 3}
     """
     for key, value in parameters.items():
         yield f"{above}{key}", value
         parts = value.root if isinstance(value, RootModel) else dict(value) if isinstance(value, BaseModel) else value
         if isinstance(parts, Mapping):
-            yield from named(parts, f"{above}{key}.")
+            yield from dotted_parameters(parts, f"{above}{key}.")

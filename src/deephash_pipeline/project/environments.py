@@ -36,25 +36,25 @@ from deephash_pipeline.project.replicate import SEED_FOLDER, replicate_of, requi
 logger = logging.getLogger(__name__)
 
 EXTENDS, RECIPE, BENCHMARK = "extends", "recipe", "benchmark"
-RECIPES, VARIANTS = "recipes", "variants"
+RECIPES_FOLDER, VARIANTS_FOLDER = "recipes", "variants"
 DEFAULT = "default"
 KNOWN = {EXTENDS, RECIPE, BENCHMARK, "network", "raw_images", "source"}
 """Globals that an environment may state, besides those of the base and those that a file of its configuration reads."""
 READ = re.compile(r"\$\{globals: *([\w.]+)")
-LOCAL = "local"
-SUFFIXES = (".yml", ".yaml", ".json")
+LOCAL_FOLDER = "local"
+CONFIGURATION_SUFFIXES = (".yml", ".yaml", ".json")
 
 
 def environments(conf: Path) -> list[str]:
     """Name the environments of a folder of configuration: folders in it, and files in its folder ``variants``."""
     folders = {folder.name for folder in conf.iterdir() if folder.is_dir() and not folder.name.startswith(".")}
-    variants = {file.stem for file in (conf / VARIANTS).glob("*.yml")}
-    return sorted((folders - {"base", LOCAL, RECIPES, VARIANTS}) | variants)
+    variants = {file.stem for file in (conf / VARIANTS_FOLDER).glob("*.yml")}
+    return sorted((folders - {"base", LOCAL_FOLDER, RECIPES_FOLDER, VARIANTS_FOLDER}) | variants)
 
 
 def place_of(conf: Path, environment: str) -> Path:
     """Give the folder of an environment, or its file if it has none."""
-    return folder if (folder := conf / environment).is_dir() else conf / VARIANTS / f"{environment}.yml"
+    return folder if (folder := conf / environment).is_dir() else conf / VARIANTS_FOLDER / f"{environment}.yml"
 
 
 def further_layers(conf: Path, file: Path, content: Mapping[Any, Any]) -> Iterator[Path]:
@@ -64,7 +64,7 @@ def further_layers(conf: Path, file: Path, content: Mapping[Any, Any]) -> Iterat
         if extended := stated.get(EXTENDS):
             yield conf / str(extended)
         if recipe := stated.get(RECIPE):
-            yield conf / RECIPES / f"{recipe}.yml"
+            yield conf / RECIPES_FOLDER / f"{recipe}.yml"
 
 
 class LayeredConfigLoader(OmegaConfigLoader):
@@ -75,8 +75,8 @@ class LayeredConfigLoader(OmegaConfigLoader):
         for name in flatten("", self.runtime_params or {}):
             if name.startswith("_") or "._" in name:
                 raise InputError(f"unknown parameter `{name}`: names that begin with _ are for files alone")
-        if LOCAL not in (self.env, self.default_run_env):
-            for unread in self._all_files(LOCAL):
+        if LOCAL_FOLDER not in (self.env, self.default_run_env):
+            for unread in self._all_files(LOCAL_FOLDER):
                 logger.warning("%s is not read: move it to conf/<name>/, and add --env=<name>", unread)
         with suppress(MissingConfigException):
             for unread in self._unread_files():
@@ -125,7 +125,7 @@ class LayeredConfigLoader(OmegaConfigLoader):
         name = self.env or self.default_run_env
         if name == self.base_env:
             return (self.base_env,)
-        own = name if self._is_folder(name) else f"{VARIANTS}/{name}"
+        own = name if self._is_folder(name) else f"{VARIANTS_FOLDER}/{name}"
         extended = self._stated(own, EXTENDS)
         if extended is not None:
             stated = f"{self.globals_of(own)}: `{EXTENDS}: {extended}`"
@@ -142,23 +142,22 @@ class LayeredConfigLoader(OmegaConfigLoader):
         """Yield the recipe that a layer states, if it does."""
         recipe = self._stated(layer, RECIPE)
         if recipe is not None:
-            if not (isinstance(recipe, str) and recipe and self._files.isfile(self.path_of(f"{RECIPES}/{recipe}"))):
-                where = f"{Path(self.conf_source).name}/{RECIPES}"
+            if not (
+                isinstance(recipe, str) and recipe and self._files.isfile(self.path_of(f"{RECIPES_FOLDER}/{recipe}"))
+            ):
+                where = f"{Path(self.conf_source).name}/{RECIPES_FOLDER}"
                 raise InputError(
                     f"{self.globals_of(layer)}: `{RECIPE}: {recipe}`, and there is no such file: name one of {where}"
                 )
-            yield f"{RECIPES}/{recipe}"
+            yield f"{RECIPES_FOLDER}/{recipe}"
 
     def _stated(self, layer: str, name: str) -> Any:
         return self.read(layer, "globals").get(name)
 
     def _run_parameter(self, name: str, default: Any = None) -> Any:
-        """Resolve ``${runtime_params:name, default}``."""
         found = OmegaConf.select(OmegaConf.create(self.runtime_params or {}), name, default=default)
         if found is None:
-            raise InputError(
-                f"the configuration asks for the parameter `{name}` of the run: give it, --params={name}=..."
-            )
+            raise InputError(f"the configuration reads `{name}` of the run: give it, --params={name}=...")
         return found
 
     def _is_folder(self, layer: str) -> bool:
@@ -186,7 +185,7 @@ class LayeredConfigLoader(OmegaConfigLoader):
     def _all_files(self, layer: str) -> list[str]:
         """Find what may be configuration in a layer."""
         place = self.path_of(layer)
-        found = (path for path in self._files.find(place) if Path(path).suffix in SUFFIXES)
+        found = (path for path in self._files.find(place) if Path(path).suffix in CONFIGURATION_SUFFIXES)
         return [path for path in found if not any(part.startswith(".") for part in path[len(place) :].split("/"))]
 
     def _found(self, layer: str, key: str) -> Iterator[str]:
@@ -218,7 +217,7 @@ class LayeredConfigLoader(OmegaConfigLoader):
             found: dict[str, Any] = self.load_and_merge_dir_config(self._place(layer), patterns, key, set(), is_secret)
             return found
         if not self._files.isfile(self.path_of(layer)):
-            folder = self._place(layer.removeprefix(f"{VARIANTS}/"))
+            folder = self._place(layer.removeprefix(f"{VARIANTS_FOLDER}/"))
             raise MissingConfigException(
                 f"there is no environment `{Path(layer).name}`, neither {folder} nor {self.path_of(layer)}"
             )
@@ -268,12 +267,11 @@ class LayeredConfigLoader(OmegaConfigLoader):
 
 def merged_layers(layers: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """Merge mappings name by name, each over those before it."""
-    return _resolved(OmegaConf.merge(*map(dict, layers)))
+    return dict(_resolved(OmegaConf.merge(*map(dict, layers))))
 
 
-def _resolved(content: Any) -> dict[str, Any]:
-    found: Any = OmegaConf.to_container(content, resolve=True)
-    return {**found}
+def _resolved(content: Any) -> Any:
+    return OmegaConf.to_container(content, resolve=True)
 
 
 def with_defaults(parameters: Mapping[str, Any]) -> dict[str, Any]:

@@ -16,9 +16,9 @@ from deephash_pipeline.pipelines.names import FIELD, MEASURED_CELLS
 from deephash_pipeline.project.datasets.atomic_file import AtomicFileDataset
 from deephash_pipeline.project.replicate import REPLICATE, replicate_of
 
-REPORTED = ("", f"{FIELD}.", f"{MEASURED_CELLS}.")
+REPORT_PREFIXES = ("", f"{FIELD}.", f"{MEASURED_CELLS}.")
 """What stands before `map_table` and `report`."""
-METRICS = ".metrics"
+METRICS_SUFFIX = ".metrics"
 
 
 class ResultTable:
@@ -30,9 +30,9 @@ class ResultTable:
     ) -> None:
         """Print to standard output."""
         made, console = pipeline.all_outputs(), Console()
-        prefix = next((name for name in REPORTED if {f"{name}map_table", f"{name}report"} <= made), None)
+        prefix = next((name for name in REPORT_PREFIXES if {f"{name}map_table", f"{name}report"} <= made), None)
         if prefix is None:
-            cells = sorted(name for name in made if name.endswith(METRICS))
+            cells = sorted(name for name in made if name.endswith(METRICS_SUFFIX))
             for line in (*_scores(cells, catalog, run_params), *_notes(cells, catalog)):
                 console.print(line, soft_wrap=True, highlight=False)
             return
@@ -44,7 +44,7 @@ class ResultTable:
         for row in frame.itertuples(index=False):
             table.add_row(*(_printed(value) if isinstance(value, float) else str(value) for value in row))
         console.print(table)
-        for line in _notes(sorted(name for name in pipeline.datasets() if name.endswith(METRICS)), catalog):
+        for line in _notes(sorted(name for name in pipeline.datasets() if name.endswith(METRICS_SUFFIX)), catalog):
             console.print(line, soft_wrap=True, highlight=False)
         env = run_params.get("env")
         for line in (

@@ -9,19 +9,19 @@ from deephash_pipeline.project.parameters import flatten
 
 OF_GLOBALS = re.compile(r"\$\{globals: *([\w.]+)[^}]*\}")
 """A whole value that is that of a global."""
-COMMAND, ENVIRONMENT = "--params", "the name of the environment"
+COMMAND_OPTION, ENVIRONMENT_NAME = "--params", "the name of the environment"
 
 
 def origins(loader: LayeredConfigLoader) -> dict[str, tuple[Any, str]]:
     """Give every parameter that is stated, by its dotted name: its value, and the file that says it."""
-    of_parameters = [*loader.statements("parameters"), (COMMAND, loader.runtime_params or {})]
+    of_parameters = [*loader.statements("parameters"), (COMMAND_OPTION, loader.runtime_params or {})]
     of_globals = list(loader.statements("globals"))
     found = {}
     for name, value in flatten("", loader["parameters"]).items():
         file, stated, below = _last(of_parameters, list(_names(name)))
         if isinstance(stated, str) and (of_global := OF_GLOBALS.fullmatch(stated)):
             named = f"{of_global[1]}{below}"
-            file = _last(of_globals, [named])[0] or (ENVIRONMENT if named == BENCHMARK else file)
+            file = _last(of_globals, [named])[0] or (ENVIRONMENT_NAME if named == BENCHMARK else file)
         found[name] = value, file
     return found
 

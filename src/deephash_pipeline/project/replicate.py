@@ -16,7 +16,7 @@ SEED_FOLDER = "seed_folder"
 """Global that stands in paths of the catalog before what depends on the seed."""
 NUMBER_OF_SEED = re.compile(rf"cells\..*\.{REPLICATE}")
 """Names of parameters that say which of several seeds a cell has."""
-LARGEST = 10**6
+LARGEST_REPLICATE = 10**6
 EXAMPLE = f"give it to the run, --params={REPLICATE}=2 for the second seed"
 
 
@@ -31,7 +31,7 @@ def replicate_of(run_parameters: Mapping[str, Any]) -> int:
         (1, 3)
     """
     given = run_parameters.get(REPLICATE, 1)
-    if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= LARGEST:
+    if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= LARGEST_REPLICATE:
         raise InputError(f"`{REPLICATE}` is {given!r}: seeds are numbered from 1, {EXAMPLE}")
     return given
 

@@ -70,10 +70,10 @@ class Namespaces(ModularPipelinesRepository):  # type: ignore[misc]
 
     def populate_tree(self, pipeline: Pipeline) -> None:
         """Note what each namespace reads, makes and holds."""
-        super().populate_tree(Parts(pipeline))
+        super().populate_tree(NamespaceParts(pipeline))
 
 
-class Parts:
+class NamespaceParts:
     """A pipeline as its parts by namespace are asked for, each looked up in place of made.
 
     Args:
@@ -89,16 +89,16 @@ class Parts:
             for depth in range(1, len(parts) + 1):
                 self._inside[".".join(parts[:depth])].append(node)
 
-    def only_nodes_with_namespaces(self, namespaces: Sequence[str]) -> "Part":
+    def only_nodes_with_namespaces(self, namespaces: Sequence[str]) -> "NamespacePart":
         """Give the part with one namespace."""
-        return Part(self._inside[namespaces[0]])
+        return NamespacePart(self._inside[namespaces[0]])
 
-    def __sub__(self, part: "Part") -> "Part":
+    def __sub__(self, part: "NamespacePart") -> "NamespacePart":
         """Give what reads of the rest."""
-        return Part([], {name for name, readers in self._readers.items() if readers > part.reads[name]})
+        return NamespacePart([], {name for name, readers in self._readers.items() if readers > part.reads[name]})
 
 
-class Part:
+class NamespacePart:
     """Some nodes of a pipeline, or what the rest of it reads."""
 
     def __init__(self, nodes: Sequence[Node], read: Set[str] = frozenset()) -> None:

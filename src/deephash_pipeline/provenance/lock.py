@@ -11,7 +11,7 @@ from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.forks import tell_after_fork
 from deephash_pipeline.common.writing import cannot_write
 
-LOCK = "run.lock"
+LOCK_FILE = "run.lock"
 TEMPORARY = re.compile(r"\.[^.].*\..+-[0-9a-f]{32}(\..*)?")
 """Names of files that are being written, see `deephash_pipeline.common.stores.temporary_name`."""
 
@@ -25,7 +25,7 @@ class RunLock:
     """
 
     def __init__(self, folder: Path) -> None:
-        self._path = folder / LOCK
+        self._path = folder / LOCK_FILE
         self._file: IO[str] | None = None
         tell_after_fork(self)
 

@@ -35,7 +35,7 @@ WITHOUT_EFFECT = (
 Place = tuple[str, str | None]
 """A module, and a name in it; None for all of them."""
 
-Function = ast.FunctionDef | ast.AsyncFunctionDef
+FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def sources(functions: Collection[Callable[..., Any]], keys: Collection[str] = ()) -> dict[str, str]:
@@ -56,7 +56,7 @@ def sources(functions: Collection[Callable[..., Any]], keys: Collection[str] = (
     reached, entries = frozenset(map(_place_of, functions)), frozenset[Place]()
     while True:
         closure = _closure(reached | entries)
-        tables = [entries_of(*place) for place in closure]
+        tables = [table_entries(*place) for place in closure]
         chosen = frozenset(table[key] for table in tables for key in keys if key in table)
         if chosen <= entries:
             return dict(_digests(closure))
@@ -119,7 +119,7 @@ def _definition(module: str, name: str | None) -> tuple[str, frozenset[Place]]:
 
 
 @functools.cache
-def entries_of(module: str, name: str | None) -> dict[str, Place]:
+def table_entries(module: str, name: str | None) -> dict[str, Place]:
     """Give the entries of a table, and where they are; none of what is no table."""
     for statement in read_module(module).statements.get(name or "", ()):
         call = getattr(statement, "value", None)
@@ -179,11 +179,11 @@ def _made_by(statement: ast.stmt, known: Collection[str]) -> list[str]:
     ``sizes[0] = 1`` changes sizes; ``@f.register``, and numba's ``@overload(f)``, change f. What changes a name of
     another module is given as "".
     """
-    if isinstance(statement, Function | ast.ClassDef):
+    if isinstance(statement, FunctionNode | ast.ClassDef):
         return [statement.name, *_changed_by(statement.decorator_list, known)]
     made = []
     for node in ast.walk(statement):
-        if isinstance(node, Function | ast.ClassDef):
+        if isinstance(node, FunctionNode | ast.ClassDef):
             made.append(node.name)
         elif isinstance(getattr(node, "ctx", None), ast.Store):
             made += [each.id for each in ast.walk(node) if isinstance(each, ast.Name)]
@@ -216,7 +216,7 @@ def _names(node: ast.AST, module: str) -> Iterator[Place]:
     if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant) and chain_of_names(node.value):
         tables = [table for table in resolve(module, chain_of_names(node.value)) if _counts(table[0])]
         yield from (
-            entries[key] for table in tables if (key := str(node.slice.value)) in (entries := entries_of(*table))
+            entries[key] for table in tables if (key := str(node.slice.value)) in (entries := table_entries(*table))
         )
     for name, value in ast.iter_fields(node):
         for part in value if isinstance(value, list) else [value]:

@@ -10,7 +10,7 @@ AUTO = "auto"
 """A value that may be another one where a node ran: it explains no difference."""
 
 
-class Kind(StrEnum):
+class StateKind(StrEnum):
     """What can be said of an artefact."""
 
     FRESH = "fresh"
@@ -25,17 +25,17 @@ class State:
     """What is to be said of one artefact.
 
     Attributes:
-        kind: see `Kind`.
+        kind: see `StateKind`.
         reason: why it is not fresh, so that "`itq.b12.codes` " may stand before it.
         digest: digest of its content, if it is known.
     """
 
-    kind: Kind
+    kind: StateKind
     reason: str = ""
     digest: str | None = None
 
 
-def first_difference(recorded: Mapping[str, Any], current: Mapping[str, Any]) -> str:
+def first_changed_parameter(recorded: Mapping[str, Any], current: Mapping[str, Any]) -> str:
     """Describe the first parameter that differs, "seed 42, this run has 7"; nothing if none does."""
     for name in sorted(recorded.keys() | current.keys(), key=lambda name: (name != "experiment.seed", name)):
         before, now = (str(values.get(name, "not given")) for values in (recorded, current))

@@ -15,7 +15,7 @@ CellMetrics: TypeAlias = Mapping[str, Any]
 ABSENT = "\N{EN DASH}"
 """What tables show where there is no number."""
 
-CLASSIFIER_BASELINE = "one_of_c"
+CLASSIFIER_METHOD = "one_of_c"
 """Method key of the classifier's own 1-of-C code: C bits whatever the grid of code lengths."""
 
 
@@ -85,7 +85,7 @@ def grid_cells(metrics: Iterable[CellMetrics], display_names: Mapping[str, str])
     for cell in given:
         if cell["method"] not in order:
             raise InputError(f"there are metrics of {cell['method']!r}, which is no method with a name: leave them out")
-    cells = [cell for cell in given if cell["method"] != CLASSIFIER_BASELINE]
+    cells = [cell for cell in given if cell["method"] != CLASSIFIER_METHOD]
     if not cells:
         raise InputError("there are no metrics to report: evaluate at least one method first")
     return sorted(cells, key=lambda cell: (order[cell["method"]], cell_code_length(cell)))
@@ -93,7 +93,7 @@ def grid_cells(metrics: Iterable[CellMetrics], display_names: Mapping[str, str])
 
 def classifier_baseline_cell(metrics: Iterable[CellMetrics]) -> CellMetrics | None:
     """The cell of the 1-of-C code, or None if it was not evaluated."""
-    return next((cell for cell in metrics if cell["method"] == CLASSIFIER_BASELINE), None)
+    return next((cell for cell in metrics if cell["method"] == CLASSIFIER_METHOD), None)
 
 
 def shared_chance_level(cells: Sequence[CellMetrics]) -> float:

@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.reports.cells import (
-    CLASSIFIER_BASELINE,
+    CLASSIFIER_METHOD,
     CellMetrics,
     cell_code_length,
     cell_metric,
@@ -87,7 +87,7 @@ def figure_map_by_code_length(
             level = go.Scatter(
                 x=[min(ends), max(ends)],
                 y=[cell_metric(baseline, score)] * 2,
-                name=f"{display_names[CLASSIFIER_BASELINE]} ({cell_code_length(baseline)} bits)",
+                name=f"{display_names[CLASSIFIER_METHOD]} ({cell_code_length(baseline)} bits)",
                 mode="lines+markers",
                 line={"color": REFERENCE_COLOUR, "dash": "longdash", "width": 1.8},
                 hovertemplate="%{y:.4f}",
@@ -122,7 +122,7 @@ def figure_precision_recall(
         InputError: a method is unnamed, or there is no curve at this code length.
     """
     drawn = curves[(curves["kind"] == "radius") & (curves["code_length"] == code_length)]
-    drawn = drawn[drawn["method"] != CLASSIFIER_BASELINE].dropna(subset=["precision", "recall"])
+    drawn = drawn[drawn["method"] != CLASSIFIER_METHOD].dropna(subset=["precision", "recall"])
     if drawn.empty:
         known = ", ".join(str(length) for length in sorted(set(curves["code_length"])))
         raise InputError(f"no precision-recall curves by radius at {code_length} bits: choose one of {known or 'none'}")

@@ -44,7 +44,7 @@ class CodedImages:
     codes: NDArray[np.uint8]
 
 
-ROWS, COLUMNS = 8, 10
+GALLERY_ROWS, GALLERY_COLUMNS = 8, 10
 """Queries that a gallery shows, and database images beside each, at most."""
 
 
@@ -75,13 +75,13 @@ def retrieval_gallery(
         6
     """
     generator = np.random.default_rng(seed)
-    columns = min(COLUMNS, len(database.labels))
+    columns = min(GALLERY_COLUMNS, len(database.labels))
     small = max(queries.images[0].shape[1:]) <= _SHOWN_SIDE
     rows = []
     # Of several labels the first decides which queries are shown.
     several_labels = queries.labels.ndim == 2
     leading = queries.labels.argmax(axis=1) if several_labels else queries.labels
-    for query in stratified_queries(leading, ROWS, generator):
+    for query in stratified_queries(leading, GALLERY_ROWS, generator):
         [shown] = label_names(queries.labels[[query]], class_names)
         indices, distances = nearest(queries.codes[query], database.codes, columns, generator)
         tiles = [Tile(_data_uri(queries.images[query]), small, shown)]

@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from deephash_pipeline.reports.cells import (
-    CLASSIFIER_BASELINE,
+    CLASSIFIER_METHOD,
     CellMetrics,
     cell_code_length,
     cell_metric,
@@ -93,7 +93,7 @@ def map_table(
         row[str(cell_code_length(cell))] = cell_metric(cell, protocol.metric)
     baseline = classifier_baseline_cell(given)
     if baseline is not None:
-        label = f"{display_names[CLASSIFIER_BASELINE]}, {cell_code_length(baseline)} bits{_REFERENCE_SUFFIX}"
+        label = f"{display_names[CLASSIFIER_METHOD]}, {cell_code_length(baseline)} bits{_REFERENCE_SUFFIX}"
         rows[label] = dict.fromkeys(columns, cell_metric(baseline, protocol.metric))
     rows |= _real_valued_rows([cell for cell in real_valued if cell_protocol(cell) == protocol], columns)
     chance = shared_chance_level(given)
@@ -123,7 +123,7 @@ def metrics_table(metrics: Iterable[CellMetrics], display_names: Mapping[str, st
         InputError: no cells, a repeated cell or an unnamed method.
     """
     given = list(metrics)
-    cells = [*grid_cells(given, display_names), *(cell for cell in given if cell["method"] == CLASSIFIER_BASELINE)]
+    cells = [*grid_cells(given, display_names), *(cell for cell in given if cell["method"] == CLASSIFIER_METHOD)]
     optional = {*_GRADED, *_BESIDE}
     names = [name for name in _METRICS if name not in optional or any(name in cell for cell in cells)]
     return pd.DataFrame.from_records(

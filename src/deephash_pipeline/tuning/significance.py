@@ -23,7 +23,7 @@ from pydantic import Field
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.parameters import Parameters
 
-Floats = NDArray[np.float64]
+FloatArray = NDArray[np.float64]
 Verdict = Literal["best", "tied", "worse"]
 
 
@@ -99,7 +99,7 @@ def compare_with_best(
     return standing
 
 
-def stepping_down(studentised: Floats, freedom: Floats) -> Floats:
+def stepping_down(studentised: FloatArray, freedom: FloatArray) -> FloatArray:
     """Give the p-values of studentised differences: the clearest of m methods in a range of m, the next of m - 1.
 
     Args:
@@ -123,7 +123,7 @@ def stepping_down(studentised: Floats, freedom: Floats) -> Floats:
     return p_value
 
 
-def against_best(means: ArrayLike, standard_deviations: ArrayLike, seeds: ArrayLike) -> tuple[Floats, Floats]:
+def against_best(means: ArrayLike, standard_deviations: ArrayLike, seeds: ArrayLike) -> tuple[FloatArray, FloatArray]:
     """Studentise the differences to the highest mean, each by the variances of its two methods.
 
     Args:

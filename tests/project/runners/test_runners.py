@@ -74,7 +74,7 @@ def test_nodes_in_a_row_run_where_the_run_was_started(run, tmp_path):
     ("runner", "at_work"), [(SequentialRunner, ["", ""]), (ParallelRunner, ["at work: other", ""])]
 )
 def test_now_and_then_a_line_says_what_is_done_and_what_is_at_work(runner, at_work, run, tmp_path, caplog, monkeypatch):
-    monkeypatch.setattr(loop, "SECONDS_BETWEEN_LINES", 0.0)
+    monkeypatch.setattr(loop, "SECONDS_BETWEEN_RUN_LINES", 0.0)
     catalog = a_catalog(tmp_path, "made", "other")
     with caplog.at_level(logging.INFO, "deephash_pipeline"):
         run(runner(workers=1), pipeline(made=add_one, other=add_one), catalog)

@@ -7,8 +7,8 @@ from kedro.pipeline import Node, Pipeline
 from deephash_pipeline.project.runners.schedule import (
     Capacity,
     Needs,
-    Schedule,
-    cuda_devices,
+    NodeSchedule,
+    devices_of_run,
     needs_of,
     places_on_devices,
     steps_to_the_end,
@@ -43,17 +43,17 @@ def node(schedule, name):
 def test_nodes_are_spread_over_devices_unless_one_is_named(device, places, monkeypatch):
     monkeypatch.setattr("deephash_pipeline.project.runners.schedule.devices_of_machine", lambda: ("0", "1"))
     catalog = DataCatalog({"params:experiment": MemoryDataset({"device": device})})
-    assert cuda_devices(catalog) == (("0", "1") if places == 8 else ())
+    assert devices_of_run(catalog) == (("0", "1") if places == 8 else ())
     assert places_on_devices(catalog) == places
 
 
 def test_the_longest_way_to_the_end_starts_first():
-    schedule = Schedule(CELLS, Capacity(threads=1, memory=100), lambda node: ONE)
+    schedule = NodeSchedule(CELLS, Capacity(threads=1, memory=100), lambda node: ONE)
     assert started(schedule) == ["csq.b12.fine_tune"]
 
 
 def test_a_cell_that_has_begun_is_completed_first():
-    schedule = Schedule(CELLS, Capacity(threads=2, memory=100), lambda node: ONE)
+    schedule = NodeSchedule(CELLS, Capacity(threads=2, memory=100), lambda node: ONE)
     assert started(schedule) == ["csq.b12.fine_tune", "lsh.b12.fit"]
     schedule.finish(node(schedule, "lsh.b12.fit"))
     assert started(schedule) == ["lsh.b12.encode"]
@@ -63,7 +63,7 @@ def test_a_cell_that_has_begun_is_completed_first():
 
 def test_as_many_run_as_threads_memory_and_places_allow():
     def at_once(capacity, needs):
-        return len(started(Schedule(CELLS, capacity, lambda node: needs)))
+        return len(started(NodeSchedule(CELLS, capacity, lambda node: needs)))
 
     assert at_once(Capacity(threads=3, memory=100), ONE) == 3
     assert at_once(Capacity(threads=3, memory=25), ONE) == 2
@@ -73,7 +73,7 @@ def test_as_many_run_as_threads_memory_and_places_allow():
 
 
 def test_what_needs_a_failed_node_is_left_out():
-    schedule = Schedule(CELLS, Capacity(threads=9, memory=900), lambda node: ONE)
+    schedule = NodeSchedule(CELLS, Capacity(threads=9, memory=900), lambda node: ONE)
     started(schedule)
     schedule.fail(node(schedule, "csq.b12.fine_tune"))
     assert [each.name for each in schedule.skipped] == ["stage.csq.b12.encode", "stage.csq.b12.measure"]

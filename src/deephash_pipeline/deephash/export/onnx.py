@@ -20,7 +20,7 @@ from deephash_pipeline.hashers.files import is_onnx_hasher
 from deephash_pipeline.hashers.onnx_hasher import CODES, FEATURES, FORMAT, METADATA, NO_DIGEST, digest_of_model
 from deephash_pipeline.hashing import Encoder
 from deephash_pipeline.hashing.agh import AGH
-from deephash_pipeline.hashing.anchors import squared_distances
+from deephash_pipeline.hashing.anchors import distances_to_anchors
 from deephash_pipeline.hashing.encoder import doubles
 from deephash_pipeline.hashing.fast_hash.fast_hash import FastHash
 
@@ -47,7 +47,7 @@ def outputs(encoder: Encoder, z: Tensor) -> Any:
 
 @outputs.register
 def _(encoder: AGH, z: Tensor) -> Any:
-    distances = squared_distances(z, encoder.anchors_, torch)
+    distances = distances_to_anchors(z, encoder.anchors_, torch)
     near, chosen = distances.topk(len(encoder.bandwidth_), largest=False)
     kernels = torch.exp(-(near - near[:, :1]) / float(encoder.bandwidth_[-1] ** 2 or 1.0))
     places = (chosen[:, :, None] == torch.arange(len(encoder.anchors_))).double()

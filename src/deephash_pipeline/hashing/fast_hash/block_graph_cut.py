@@ -17,7 +17,7 @@ LARGEST_BLOCK = 1000
 ROWS_AT_A_TIME = 256
 
 
-class Pairs(NamedTuple):
+class SimilarPairs(NamedTuple):
     """Pairs of rows that are compared, each once, and no row with itself.
 
     Attributes:
@@ -36,7 +36,7 @@ class Pairs(NamedTuple):
         return (upper + upper.T).tocsr()
 
 
-def draw_pairs(labels: Ints, partners: int, generator: np.random.Generator) -> Pairs:
+def draw_pairs(labels: Ints, partners: int, generator: np.random.Generator) -> SimilarPairs:
     """Draw for every row so many similar and so many dissimilar partners, or all where there are fewer.
 
     Args:
@@ -61,7 +61,7 @@ def draw_pairs(labels: Ints, partners: int, generator: np.random.Generator) -> P
                 keys.append(np.minimum(others, row) * count + np.maximum(others, row))
                 kinds.append(np.full(len(others), kind))
     drawn, places = np.unique(np.concatenate(keys), return_index=True)
-    return Pairs(drawn // count, drawn % count, np.concatenate(kinds)[places])
+    return SimilarPairs(drawn // count, drawn % count, np.concatenate(kinds)[places])
 
 
 def blocks_of(labels: Ints, generator: np.random.Generator) -> list[Ints]:

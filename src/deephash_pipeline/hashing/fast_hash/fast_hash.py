@@ -78,7 +78,7 @@ class FastHash(HashFunction):
         learned: list[Ensemble] = []
         size = EnsembleSize(self.trees, self.depth, self.features_per_split)
         for bit in range(1, self.code_length + 1):
-            weights = pairs.matrix(pair_weights(distance, pairs.similar, bit), len(z))
+            weights = pairs.matrix(weights_of_pairs(distance, pairs.similar, bit), len(z))
             wanted = infer_bits(weights, blocks, self.passes, generator)
             gain = np.asarray(abs(weights).sum(axis=1), dtype=np.float64).ravel()
             trees = boost(z, wanted, gain, size, generator)
@@ -107,7 +107,7 @@ class FastHash(HashFunction):
         return add_votes(z.astype(np.float32), self.feature_, self.value_)
 
 
-def pair_weights(distance: Ints, similar: NDArray[np.bool_], bit: int) -> Ints:
+def weights_of_pairs(distance: Ints, similar: NDArray[np.bool_], bit: int) -> Ints:
     """A_ij: what a pair loses where a bit is equal, less what it loses where it differs, times 4 r^2.
 
     Args:
@@ -119,7 +119,7 @@ def pair_weights(distance: Ints, similar: NDArray[np.bool_], bit: int) -> Ints:
         Whole numbers, shape (pairs,): below 0 for similar pairs, at least 0 for others.
 
     Example:
-        >>> pair_weights(np.array([0, 1, 0, 1]), np.array([True, True, False, False]), bit=2).tolist()
+        >>> weights_of_pairs(np.array([0, 1, 0, 1]), np.array([True, True, False, False]), bit=2).tolist()
         [-4, -12, 4, 0]
     """
     lacking = np.maximum(bit - 2 * distance, 0)

@@ -126,7 +126,7 @@ def best_weight(kernel_values: Any, projection: Any, weight: float, pairs: Any, 
 
 
 @compiled()
-def sweep(kernel: Any, anchors: Any, weights: Any, positions: Any, pairs: Any) -> None:
+def sweep_bits(kernel: Any, anchors: Any, weights: Any, positions: Any, pairs: Any) -> None:
     """Set one weight of each bit to its best value, one bit after the other; the objective does not rise.
 
     Args:

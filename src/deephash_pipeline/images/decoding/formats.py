@@ -16,7 +16,7 @@ from deephash_pipeline.common.folders import holds_index
 
 logger = logging.getLogger(__name__)
 
-Name = TypeVar("Name", str, Path)
+FormatName = TypeVar("FormatName", str, Path)
 
 with suppress(ImportError):
     import pillow_heif  # type: ignore[import-not-found, unused-ignore]
@@ -84,7 +84,7 @@ def check_readable(path: str | Path) -> None:
         raise OSError("it is no regular file")
 
 
-def only_images(names: Iterable[Name], wanted: Callable[[Name], object] = is_image) -> Iterator[Name]:
+def only_images(names: Iterable[FormatName], wanted: Callable[[FormatName], object] = is_image) -> Iterator[FormatName]:
     """Yield names of images; at the end say in a line how many others there were, of which kinds, and name the first.
 
     Args:

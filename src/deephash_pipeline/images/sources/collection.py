@@ -124,11 +124,11 @@ def require_labels(labels: NDArray[Any], reader: str) -> None:
         )
 
 
-def require_one_label(labels: NDArray[Any], reader: str) -> None:
+def require_single_labels(labels: NDArray[Any], reader: str) -> None:
     """Raise InputError, naming what reads the labels, if they may be several for an image.
 
     Example:
-        >>> require_one_label(np.array([0, 1]), "tuning")
+        >>> require_single_labels(np.array([0, 1]), "tuning")
     """
     if labels.ndim != 1:
         raise InputError(f"{reader} needs one label an image, but images here may have several: leave it out.")

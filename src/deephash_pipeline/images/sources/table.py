@@ -9,7 +9,7 @@ import pandas as pd
 from pydantic import Field
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.common.stores import is_remote, joined, local_path, reached
+from deephash_pipeline.common.stores import is_remote, joined_address, local_path, reached
 from deephash_pipeline.images.sources.collection import (
     SPLITS_ALLOWED,
     ImageCollection,
@@ -163,7 +163,7 @@ def read_listing(path: Path | str, columns: set[str]) -> pd.DataFrame:
             raise InputError(f"{path}, row {row}: the path is empty; name a file or remove the row.")
         if "\0" in name:
             raise InputError(f"{path}, row {row}: the path {name!a} has a NUL, which no file's has; mend the row.")
-        place = joined(folder, name)
+        place = joined_address(folder, name)
         before = rows.setdefault(place if is_remote(place) else os.path.realpath(local_path(place)), row)
         if before != row:
             raise InputError(f"{path}, row {row}: {name} is in row {before} already; remove one of them.")

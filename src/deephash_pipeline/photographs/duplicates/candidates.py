@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from deephash_pipeline.hamming import ByFeatures, HammingIndex
 from deephash_pipeline.hashing import HASH_FUNCTIONS
-from deephash_pipeline.hashing.srh import unit_rows
+from deephash_pipeline.hashing.srh import unit_length_rows
 from deephash_pipeline.photographs.duplicates import perceptual_hash
 from deephash_pipeline.photographs.duplicates.fingerprints import Fingerprints
 from deephash_pipeline.retrieval import pack_bits
@@ -49,7 +49,7 @@ def whitened(z: NDArray[np.float32]) -> NDArray[np.float32]:
     variances, directions = np.linalg.eigh(centred.T @ centred / len(z))
     # Of few pictures most directions are unknown.
     ridge = max(variances.sum() / min(z.shape), np.finfo(np.float32).tiny)
-    return unit_rows(centred @ (directions / np.sqrt(np.maximum(variances, 0) + ridge)))
+    return unit_length_rows(centred @ (directions / np.sqrt(np.maximum(variances, 0) + ridge)))
 
 
 def _near_by_hash(hashes: NDArray[np.uint8], asked: NDArray[np.int64], among: NDArray[np.int64]) -> Iterator[list[int]]:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from deephash_pipeline.common.progress import count_steps
 from deephash_pipeline.deephash import FeatureExtractor
-from deephash_pipeline.hashing.srh import unit_rows
+from deephash_pipeline.hashing.srh import unit_length_rows
 from deephash_pipeline.images.batches import ImageShape, SkippedImage, image_batches
 from deephash_pipeline.photographs.duplicates import perceptual_hash
 from deephash_pipeline.photographs.duplicates.groups import Photo
@@ -53,7 +53,7 @@ def fingerprints(
             rows += batch.rows.tolist()
             skipped += [broken._replace(name=photos[broken.row].name) for broken in batch.skipped]
             stored = [known.get(photos[row].path) for row in batch.rows]
-            computed = iter(unit_rows(network(batch.pixels[[z is None for z in stored]])).astype(np.float16))
+            computed = iter(unit_length_rows(network(batch.pixels[[z is None for z in stored]])).astype(np.float16))
             features += [next(computed) if z is None else z for z in stored]
             weights = GREY if network.image_shape[0] == len(GREY) else np.ones(1, np.float32)
             grey = np.einsum("nchw,c->nhw", batch.pixels, weights)

@@ -10,7 +10,7 @@ from deephash_pipeline.common.stores import stamp_of
 from deephash_pipeline.deephash import FeatureExtractor, ImageHasher
 from deephash_pipeline.hamming import HammingIndex
 from deephash_pipeline.hamming.replacing import PICTURE
-from deephash_pipeline.hashing.srh import unit_rows
+from deephash_pipeline.hashing.srh import unit_length_rows
 from deephash_pipeline.photographs.changes import STAMP
 from deephash_pipeline.photographs.index import ImageIndex
 
@@ -36,7 +36,7 @@ def known_features(images: ImageIndex, network: FeatureExtractor, wanted: Set[Pa
     if not hasher.extractor.is_same(network):
         return {}
     for _, items, features in index.batches(AT_A_TIME):
-        for item, z in zip(items, unit_rows(features).astype(np.float16), strict=True):
+        for item, z in zip(items, unit_length_rows(features).astype(np.float16), strict=True):
             path = images.path_of(item.metadata)
             if path is None or (path := path.resolve()) not in wanted:
                 continue

@@ -9,7 +9,7 @@ from torch import Tensor
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.hashing.encoder import Encoder
 from deephash_pipeline.hashing.one_of_c import OneOfC
-from deephash_pipeline.images.sources.collection import require_one_label
+from deephash_pipeline.images.sources.collection import require_single_labels
 from deephash_pipeline.pipelines.shared.fitting import Hashed, encode_z
 from deephash_pipeline.pipelines.shared.searching import Sets
 
@@ -26,7 +26,7 @@ def make_classifier_baseline(softmax_weights: Mapping[str, Tensor], training_lab
     Raises:
         InputError: images have several labels, of which one bit says too little.
     """
-    require_one_label(training_labels, "the 1-of-C code of the classifier")
+    require_single_labels(training_labels, "the 1-of-C code of the classifier")
     if not softmax_weights:
         raise InputError(
             "the 1-of-C code is that of a classifier, and on a `frozen` trunk there is none: leave out one_of_c, "

@@ -4,11 +4,11 @@ from kedro.pipeline import Pipeline
 
 from deephash_pipeline.deephash.pretrain import pretrain
 from deephash_pipeline.pipelines.shared.bundles import node
-from deephash_pipeline.pipelines.shared.inputs import CLASSIFIER_RUN, TRAINING_SET, VALIDATION_SET
+from deephash_pipeline.pipelines.shared.inputs import CLASSIFIER_RUN, TRAINING_SET_FILES, VALIDATION_SET
 
 
 def create_pipeline() -> Pipeline:
     """Training images, labels -> pre_train -> trunk_weights, softmax_weights, pre_training_history."""
     outputs = ["trunk_weights", "softmax_weights", "pre_training_history"]
-    inputs = (TRAINING_SET, VALIDATION_SET, "params:cnn_pretraining", CLASSIFIER_RUN)
+    inputs = (TRAINING_SET_FILES, VALIDATION_SET, "params:cnn_pretraining", CLASSIFIER_RUN)
     return Pipeline([node(pretrain, inputs, outputs, "pre_train")])

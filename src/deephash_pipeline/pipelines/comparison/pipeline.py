@@ -3,7 +3,7 @@
 from kedro.pipeline import Pipeline
 
 from deephash_pipeline.pipelines.comparison.nodes import compare_methods
-from deephash_pipeline.pipelines.grid import NAMES
+from deephash_pipeline.pipelines.grid import NAMES_OF_ALL
 from deephash_pipeline.pipelines.shared.bundles import node
 from deephash_pipeline.pipelines.shared.searching import LABEL_SETS
 from deephash_pipeline.reports.seeds import seeds_page
@@ -15,7 +15,7 @@ def create_pipeline() -> Pipeline:
         [
             node(
                 compare_methods,
-                ["codes_of_seeds", LABEL_SETS, "params:protocol", "params:comparison", NAMES],
+                ["codes_of_seeds", LABEL_SETS, "params:protocol", "params:comparison", NAMES_OF_ALL],
                 "seeds_table",
             ),
             node(

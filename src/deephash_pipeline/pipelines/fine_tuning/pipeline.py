@@ -8,10 +8,10 @@ from deephash_pipeline.common.cell import Cell
 from deephash_pipeline.pipelines.fine_tuning.nodes import OtherSets, PreTrained, fine_tune_and_encode
 from deephash_pipeline.pipelines.grid import OWN_TRUNK, RANDOM_START
 from deephash_pipeline.pipelines.shared.bundles import Bundle, node
-from deephash_pipeline.pipelines.shared.inputs import CELL_RUN, PRE_TRAINED, TRAINING_SET, of_trained_cell
+from deephash_pipeline.pipelines.shared.inputs import CELL_RUN, PRE_TRAINED, TRAINING_SET_FILES, of_trained_cell
 from deephash_pipeline.pipelines.shared.searching import Z_SETS
 
-OTHERS = Bundle(OtherSets, ("query_images", "validation_images"))
+OTHER_IMAGES = Bundle(OtherSets, ("query_images", "validation_images"))
 START = Bundle(PreTrained, (PRE_TRAINED, Z_SETS))
 
 
@@ -23,7 +23,7 @@ def create_pipeline(grid: Sequence[Cell]) -> Pipeline:
         images, labels, z, {trunk, softmax}_weights, deephash_pretrained.b<bits>.hash_layer -> fine_tune_and_encode
             -> <cell>.{hasher, history, codes}
     """
-    inputs, made = (TRAINING_SET, "params:fine_tuning", CELL_RUN, OTHERS), ["hasher", "history", "codes"]
+    inputs, made = (TRAINING_SET_FILES, "params:fine_tuning", CELL_RUN, OTHER_IMAGES), ["hasher", "history", "codes"]
     from_pre_training = Pipeline([node(fine_tune_and_encode, [*inputs, START], made)])
     from_random_weights = Pipeline([node(fine_tune_and_encode, inputs, made, "train_and_encode")])
     tuned = sorted((cell for cell in grid if cell.method in OWN_TRUNK), key=lambda cell: OWN_TRUNK.index(cell.method))

@@ -15,7 +15,7 @@ from deephash_pipeline.retrieval import CodeSets
 from deephash_pipeline.retrieval.labels import label_names
 
 
-class Database(NamedTuple):
+class IndexedImages(NamedTuple):
     """The images that are indexed, with their ids."""
 
     ids: Sequence[str]
@@ -30,7 +30,7 @@ def join_codes(
 
 
 def assemble_and_join_codes(
-    encoder: Encoder, trunk_weights: dict[str, Tensor], codes: CodeSets, database: Database, run: Run
+    encoder: Encoder, trunk_weights: dict[str, Tensor], codes: CodeSets, database: IndexedImages, run: Run
 ) -> EncodedDatabase:
     """Put the hasher together from trunk and encoder first."""
     ids, training_set = database

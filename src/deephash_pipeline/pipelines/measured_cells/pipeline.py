@@ -2,7 +2,7 @@
 
 from kedro.pipeline import Pipeline
 
-from deephash_pipeline.pipelines.grid import NAMES
+from deephash_pipeline.pipelines.grid import NAMES_OF_ALL
 from deephash_pipeline.pipelines.measured_cells.nodes import report_measured_cells
 from deephash_pipeline.pipelines.shared.bundles import node
 
@@ -13,7 +13,7 @@ def create_pipeline() -> Pipeline:
         [
             node(
                 report_measured_cells,
-                ["evaluated_cells", NAMES, "params:reporting", "params:experiment"],
+                ["evaluated_cells", NAMES_OF_ALL, "params:reporting", "params:experiment"],
                 ["measured_cells_table", "measured_cells.map_table", "measured_cells.report"],
             )
         ]

@@ -17,7 +17,7 @@ from deephash_pipeline.reports.paper.tables import (
 )
 
 TITLES = {"map_of_all_methods": "mAP of all methods", "hand_crafted_against_cnn": "Hand-crafted against CNN"}
-BASELINES = "classifier_baselines"
+BASELINE_TABLE = "classifier_baselines"
 
 
 def write_paper_tables(
@@ -44,7 +44,7 @@ def write_paper_tables(
         benchmark, method, *_ = path.split("/")
         if method in PAPER_METHODS:
             measured.setdefault(benchmark, []).append(cell)
-    baselines = classifier_baselines_table(measured, former.get(BASELINES))
+    baselines = classifier_baselines_table(measured, former.get(BASELINE_TABLE))
     results = with_classifier_baselines(measured, baselines)
     by_hand = {path.partition("/")[0]: table for path, table in hand_crafted.items()}
     tables = {
@@ -53,7 +53,7 @@ def write_paper_tables(
     }
     for name in former.keys() & tables.keys():
         tables[name] = with_stored_metrics(tables[name], former[name])
-    written: dict[str, Any] = {f"{BASELINES}_rows": baselines}
+    written: dict[str, Any] = {f"{BASELINE_TABLE}_rows": baselines}
     for name, table in tables.items():
         written[f"{name}_rows"] = for_readers(table)
         written[f"{name}_page"] = compared_page(TITLES[name], table, results, compared)

@@ -3,10 +3,10 @@
 from kedro.pipeline import Pipeline
 
 from deephash_pipeline.pipelines.grid import NAMES_OF_PAPER
-from deephash_pipeline.pipelines.paper_tables.nodes import BASELINES, TITLES, write_paper_tables
+from deephash_pipeline.pipelines.paper_tables.nodes import BASELINE_TABLE, TITLES, write_paper_tables
 from deephash_pipeline.pipelines.shared.bundles import node
 
-WRITTEN = (f"{BASELINES}_rows", *(f"{name}_{kind}" for name in TITLES for kind in ("rows", "page")))
+WRITTEN = (f"{BASELINE_TABLE}_rows", *(f"{name}_{kind}" for name in TITLES for kind in ("rows", "page")))
 
 
 def create_pipeline() -> Pipeline:

@@ -9,19 +9,19 @@ from deephash_pipeline.common.randomness import derive_seed
 from deephash_pipeline.deephash.experiment import Experiment
 from deephash_pipeline.hashing.product_quantisation import quantise_products
 from deephash_pipeline.pipelines.grid import CODE_LENGTHS
-from deephash_pipeline.pipelines.shared.searching import Sets, joined
+from deephash_pipeline.pipelines.shared.searching import Sets, joined_sets
 from deephash_pipeline.retrieval import real_valued_metrics
 from deephash_pipeline.retrieval.protocols import require_protocol
 
-Metrics = dict[str, Any]
+ReferenceMetrics = dict[str, Any]
 
 
-def measure_z(z: Sets, labels: Sets, protocol: str) -> list[Metrics]:
+def measure_z(z: Sets, labels: Sets, protocol: str) -> list[ReferenceMetrics]:
     """Search by real-valued features, by their cosines; they have no code length."""
     return [{"method": "z", "code_length": None, **_measured(Sets(*map(unit, z)), labels, protocol)}]
 
 
-def measure_pq(z: Sets, labels: Sets, protocol: str, experiment: Experiment) -> list[Metrics]:
+def measure_pq(z: Sets, labels: Sets, protocol: str, experiment: Experiment) -> list[ReferenceMetrics]:
     """Search what product quantisation keeps of features of length 1, by the queries as they are."""
     query, training, validation = map(unit, z)
     found = []
@@ -38,6 +38,9 @@ def unit(z: NDArray[np.float32]) -> NDArray[np.float32]:
     return np.divide(z, np.maximum(lengths, np.finfo(np.float32).tiny))
 
 
-def _measured(z: Sets, labels: Sets, protocol: str) -> Metrics:
+def _measured(z: Sets, labels: Sets, protocol: str) -> ReferenceMetrics:
     by = require_protocol(protocol)
-    return {"protocol": by.name, **real_valued_metrics(z.query, labels.query, joined(by, z), joined(by, labels))}
+    return {
+        "protocol": by.name,
+        **real_valued_metrics(z.query, labels.query, joined_sets(by, z), joined_sets(by, labels)),
+    }

@@ -27,13 +27,13 @@ from deephash_pipeline.reports.tables import (
 from deephash_pipeline.retrieval import CodeSets
 from deephash_pipeline.retrieval.protocols import require_protocol
 
-Metrics = dict[str, Any]
+MetricsOfCell = dict[str, Any]
 
 
 def tabulate_metrics(
-    metrics: list[Metrics],
-    unseen: Mapping[str, Metrics],
-    references: Mapping[str, list[Metrics]],
+    metrics: list[MetricsOfCell],
+    unseen: Mapping[str, MetricsOfCell],
+    references: Mapping[str, list[MetricsOfCell]],
     experiment: Experiment,
     names: dict[str, str],
 ) -> tuple[pd.DataFrame, ...]:
@@ -60,7 +60,7 @@ def tabulate_metrics(
     )
 
 
-def draw_map_by_code_length(metrics: list[Metrics], names: dict[str, str]) -> Figure:
+def draw_map_by_code_length(metrics: list[MetricsOfCell], names: dict[str, str]) -> Figure:
     """Draw mAP against code length, the paper's figure 4."""
     return figure_map_by_code_length(metrics, names, METHOD_GROUPS)
 
@@ -93,13 +93,13 @@ def draw_gallery(sets: ImageSets, codes: CodeSets, protocol: str, seed: int) -> 
     )
 
 
-def described(origin: Origin | None) -> dict[str, str]:
+def described_origin(origin: Origin | None) -> dict[str, str]:
     """Name network, seed, version, commit and command of what has a manifest; nothing of what has none.
 
     Precision is named where any training had another than float32.
 
     Example:
-        >>> described(Origin("measure", parameters={"experiment.seed": 42}, code={"git_commit": "0abc"}))
+        >>> described_origin(Origin("measure", parameters={"experiment.seed": 42}, code={"git_commit": "0abc"}))
         {'Seed': '42', 'Git commit': '0abc'}
     """
     if origin is None:
@@ -126,7 +126,7 @@ class ReportContent(NamedTuple):
 class MeasuredCells(NamedTuple):
     """The metrics of the cells, what their manifest says of how they were made, and the names of their methods."""
 
-    metrics: list[Metrics]
+    metrics: list[MetricsOfCell]
     origin: Origin | None
     names: dict[str, str]
 
@@ -139,7 +139,7 @@ def write_report(
     experiment: Experiment,
 ) -> str:
     """Compose one self-contained page."""
-    metrics, made_with = measured.metrics, described(measured.origin)
+    metrics, made_with = measured.metrics, described_origin(measured.origin)
     protocol = cell_protocol(metrics[0])
     summary = {
         "Benchmark": experiment.benchmark,

@@ -14,13 +14,13 @@ from deephash_pipeline.pipelines.reporting.nodes import (
     write_report,
 )
 from deephash_pipeline.pipelines.shared.bundles import Bundle, node
-from deephash_pipeline.pipelines.shared.inputs import QUERIES, TRAINING_SET, VALIDATION_SET
+from deephash_pipeline.pipelines.shared.inputs import QUERIES, TRAINING_SET_FILES, VALIDATION_SET
 
-TABLES = ("map_table", "metrics_table", "comparison_table", "protocols_table")
+REPORT_TABLES = ("map_table", "metrics_table", "comparison_table", "protocols_table")
 SHOWN_TABLES = ("map_table", "comparison_table", "protocols_table")
 FIGURES = ("figure_map_by_code_length", "figure_precision_recall")
 
-SETS = Bundle(ImageSets, (QUERIES, TRAINING_SET, VALIDATION_SET))
+IMAGE_SETS = Bundle(ImageSets, (QUERIES, TRAINING_SET_FILES, VALIDATION_SET))
 
 
 def create_pipeline(prefix: str = "", names: str = NAMES_OF_PAPER) -> Pipeline:
@@ -45,11 +45,11 @@ def create_pipeline(prefix: str = "", names: str = NAMES_OF_PAPER) -> Pipeline:
             node(
                 tabulate_metrics,
                 [metrics, "unseen_cells", "references", "params:experiment", names],
-                [f"{prefix}{table}" for table in TABLES],
+                [f"{prefix}{table}" for table in REPORT_TABLES],
             ),
             node(draw_map_by_code_length, [metrics, names], of_codes),
             node(draw_precision_recall, [curves, names], of_recall),
-            node(draw_gallery, [SETS, f"{shown}.codes", "params:protocol", "params:experiment.seed"], "gallery"),
+            node(draw_gallery, [IMAGE_SETS, f"{shown}.codes", "params:protocol", "params:experiment.seed"], "gallery"),
             node(
                 write_report,
                 [content, measured, f"params:cells.{shown}", "params:reporting", "params:experiment"],

@@ -95,7 +95,7 @@ def node(
     return Node(called, inputs=datasets, outputs=outputs, name=name or function.__name__)
 
 
-OF_CELL = {"checkpoints", "codes", "encoder", "hasher", "study"}
+CELL_INPUTS = {"checkpoints", "codes", "encoder", "hasher", "study"}
 """Inputs that each cell has for itself, in its namespace; all others are shared."""
 
 
@@ -116,6 +116,6 @@ def of_cell(
     return Pipeline(
         template,
         namespace=cell.namespace,
-        inputs={name: (inputs or {}).get(name, name) for name in read - given - OF_CELL},
+        inputs={name: (inputs or {}).get(name, name) for name in read - given - CELL_INPUTS},
         parameters={name: of_parameters[name] for name in given},
     )

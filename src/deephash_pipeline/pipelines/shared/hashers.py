@@ -11,13 +11,13 @@ from deephash_pipeline.deephash.hasher import ImageHasher
 from deephash_pipeline.deephash.training_set import TrainingSet
 from deephash_pipeline.hashing import Encoder
 
-WEIGHTS = "trunk_weights"
+TRUNK_WEIGHTS = "trunk_weights"
 OF_TRAINING_SET = ("training_images", "training_labels", "pixel_statistics", "class_names")
-PARTS_OF_HASHERS = (WEIGHTS, *OF_TRAINING_SET)
+PARTS_OF_HASHERS = (TRUNK_WEIGHTS, *OF_TRAINING_SET)
 """What every hasher of a cell on the shared trunk is put together from, beside its encoder."""
 
 
-def hasher_of(catalog: CatalogProtocol[str, Any], cell: Cell) -> ImageHasher:
+def hasher_of_cell(catalog: CatalogProtocol[str, Any], cell: Cell) -> ImageHasher:
     """Load the hasher of a cell with a trunk of its own; put that of another one together from trunk and encoder.
 
     Raises:
@@ -27,7 +27,7 @@ def hasher_of(catalog: CatalogProtocol[str, Any], cell: Cell) -> ImageHasher:
     if catalog.exists(stored):
         hasher: ImageHasher = catalog.load(stored)
         return hasher
-    encoder, weights = catalog.load(f"{cell.namespace}.encoder"), catalog.load(WEIGHTS)
+    encoder, weights = catalog.load(f"{cell.namespace}.encoder"), catalog.load(TRUNK_WEIGHTS)
     training_set = TrainingSet(*map(catalog.load, OF_TRAINING_SET))
     return assembled(encoder, weights, training_set, Run(catalog.load("params:experiment"), cell))
 

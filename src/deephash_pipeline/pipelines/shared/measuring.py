@@ -11,7 +11,7 @@ from deephash_pipeline.common.cell import Cell
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.images.sources.collection import require_labels
 from deephash_pipeline.pipelines.shared.bundles import node
-from deephash_pipeline.pipelines.shared.searching import LABEL_SETS, Database, Sets, finds_anything, searched
+from deephash_pipeline.pipelines.shared.searching import LABEL_SETS, SearchedDatabase, Sets, finds_anything, searched
 from deephash_pipeline.retrieval import (
     CodeSets,
     DistanceHistograms,
@@ -80,7 +80,7 @@ def measuring_node() -> Node:
 
 
 def _measured(
-    codes: CodeSets, query_labels: NDArray[Any], database: Database
+    codes: CodeSets, query_labels: NDArray[Any], database: SearchedDatabase
 ) -> tuple[dict[str, Any], DistanceHistograms]:
     """Count, by the number of labels shared where images may have several; give the metrics and the distances."""
     count = count_shared_labels if query_labels.ndim == 2 else count_distances

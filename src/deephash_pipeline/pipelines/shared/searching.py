@@ -26,14 +26,14 @@ LABEL_SETS = Bundle(Sets, ("query_labels", "training_labels", "validation_labels
 Z_SETS = Bundle(Sets, ("query_z", "training_z", "validation_z"))
 
 
-class Database(NamedTuple):
+class SearchedDatabase(NamedTuple):
     """Packed codes, uint8 (items, bytes), and labels of what is searched."""
 
     codes: NDArray[np.uint8]
     labels: NDArray[Any]
 
 
-def searched(protocol: Protocol, codes: CodeSets, labels: Sets) -> Database:
+def searched(protocol: Protocol, codes: CodeSets, labels: Sets) -> SearchedDatabase:
     """Put the sets that the queries search into one.
 
     Raises:
@@ -42,10 +42,10 @@ def searched(protocol: Protocol, codes: CodeSets, labels: Sets) -> Database:
     of_sets = Sets(codes.query, codes.database, codes.validation)
     if [*map(len, of_sets)] != [*map(len, labels)]:
         raise InputError("the codes are not those of the images here: encode them again")
-    return Database(joined(protocol, of_sets), joined(protocol, labels))
+    return SearchedDatabase(joined_sets(protocol, of_sets), joined_sets(protocol, labels))
 
 
-def joined(protocol: Protocol, sets: Sets) -> NDArray[Any]:
+def joined_sets(protocol: Protocol, sets: Sets) -> NDArray[Any]:
     """Put what the sets that the queries search have into one array."""
     return np.concatenate([getattr(sets, name) for name in protocol.database])
 

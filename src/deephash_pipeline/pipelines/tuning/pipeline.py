@@ -7,7 +7,7 @@ from deephash_pipeline.pipelines.grid import TUNED_METHODS, cells
 from deephash_pipeline.pipelines.shared.bundles import Bundle, node
 from deephash_pipeline.pipelines.shared.inputs import (
     PRE_TRAINED,
-    TRAINING_SET,
+    TRAINING_SET_FILES,
     TRIAL_RUN,
     VALIDATION_SET,
     of_trained_cell,
@@ -15,7 +15,9 @@ from deephash_pipeline.pipelines.shared.inputs import (
 from deephash_pipeline.pipelines.tuning.nodes import search_parameters
 from deephash_pipeline.tuning.trial import TrialJob
 
-JOB = Bundle(TrialJob, (TRAINING_SET, VALIDATION_SET, "params:fine_tuning", PRE_TRAINED, TRIAL_RUN, "params:tuning"))
+JOB = Bundle(
+    TrialJob, (TRAINING_SET_FILES, VALIDATION_SET, "params:fine_tuning", PRE_TRAINED, TRIAL_RUN, "params:tuning")
+)
 
 
 def create_pipeline() -> Pipeline:

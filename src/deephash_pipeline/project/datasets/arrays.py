@@ -19,7 +19,7 @@ from deephash_pipeline.hashing import ENCODERS, Encoder, load_encoder
 from deephash_pipeline.project.datasets.atomic_file import AtomicFileDataset
 from deephash_pipeline.retrieval import CodeSets
 
-SETS = ("database", "validation", "query")
+CODE_SETS = ("database", "validation", "query")
 
 
 class NumpyDataset(AtomicFileDataset[NDArray[Any]]):
@@ -75,10 +75,10 @@ class CodesDataset(AtomicFileDataset[CodeSets]):
 
     def _read(self, path: Path) -> CodeSets:
         with np.load(path, allow_pickle=False) as arrays:
-            return CodeSets(**{name: arrays[name] for name in SETS}, code_length=int(arrays["code_length"]))
+            return CodeSets(**{name: arrays[name] for name in CODE_SETS}, code_length=int(arrays["code_length"]))
 
     def _write(self, path: Path, content: CodeSets) -> None:
-        np.savez(path, **{name: getattr(content, name) for name in SETS}, code_length=content.code_length)
+        np.savez(path, **{name: getattr(content, name) for name in CODE_SETS}, code_length=content.code_length)
 
 
 class TensorsDataset(AtomicFileDataset[dict[str, Tensor]]):

@@ -22,7 +22,7 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "deephash_pipeline"
 
 
-def fetched(address: str) -> Path:
+def local_copy(address: str) -> Path:
     """Give a copy of a file, with its manifest beside it, if it has one.
 
     The copy is named after the address and the version of the file that the store has now, its ETag: what was fetched
@@ -118,7 +118,7 @@ class AtomicFileDataset(AbstractDataset[Content, Content], Generic[Content]):
         Raises:
             FileNotFoundError: it is not in the store.
         """
-        return fetched(self.remote) if self.remote else self.filepath
+        return local_copy(self.remote) if self.remote else self.filepath
 
     def check(self, path: Path | None = None) -> Manifest | None:
         """Compare the file with its manifest.

@@ -17,10 +17,10 @@ from deephash_pipeline.provenance.digests import files_digest, text_digest
 from deephash_pipeline.provenance.manifest import SUFFIX, read_manifest
 from deephash_pipeline.training import CheckpointFolder
 
-Content = TypeVar("Content")
+LoadedContent = TypeVar("LoadedContent")
 
 
-class ReadOnlyDataset(AbstractDataset[NoReturn, Content], Generic[Content]):
+class ReadOnlyDataset(AbstractDataset[NoReturn, LoadedContent], Generic[LoadedContent]):
     """A dataset that is no node's output, and counts as there whether or not its file is.
 
     Args:

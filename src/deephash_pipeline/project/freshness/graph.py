@@ -28,7 +28,7 @@ from deephash_pipeline.provenance.code import platform_version
 from deephash_pipeline.provenance.digests import file_digest, text_digest
 from deephash_pipeline.provenance.manifest import DamagedError, Manifest, Origin, read_manifest
 from deephash_pipeline.provenance.sources import sources
-from deephash_pipeline.provenance.states import AUTO, Kind, State, first_difference
+from deephash_pipeline.provenance.states import AUTO, State, StateKind, first_changed_parameter
 
 Catalog = CatalogProtocol[Any, Any]
 
@@ -39,7 +39,7 @@ EXPERIMENT = "params:experiment"
 PRECISION = ".training.precision"
 """How the names of parameters end that may be ``auto`` and change what is computed."""
 
-WEIGHTS = "experiment.trunk.weights"
+WEIGHTS_PARAMETER = "experiment.trunk.weights"
 """A parameter that names a file whose content counts, wherever it lies."""
 
 BENCHMARK_FILE = "class_names"
@@ -134,34 +134,34 @@ class ProjectGraph:
             dataset = self._dataset(name)
             manifest = None if isinstance(dataset, ImageSourceDataset) else dataset.check()
         except FileNotFoundError:
-            return State(Kind.MISSING, "is not there")
+            return State(StateKind.MISSING, "is not there")
         except InputError as error:
-            return State(Kind.DAMAGED, f"is damaged ({error})")
+            return State(StateKind.DAMAGED, f"is damaged ({error})")
         except OSError as error:
-            return State(Kind.DAMAGED, f"cannot be read ({error})")
+            return State(StateKind.DAMAGED, f"cannot be read ({error})")
         if manifest is None:
-            kind = Kind.UNRECORDED if name in self._makers or "/" in name else Kind.FRESH
+            kind = StateKind.UNRECORDED if name in self._makers or "/" in name else StateKind.FRESH
             return State(kind, "has no manifest that says what it was made from", self._content(name))
         if manifest.name != name and "/" not in name:
-            return State(Kind.DAMAGED, f"has the manifest of `{manifest.name}`")
+            return State(StateKind.DAMAGED, f"has the manifest of `{manifest.name}`")
         reason = self._fault(self._makers[name], manifest.origin) if name in self._makers else ""
         if self.another_seed(name) is not None:
             reason = self._fault_of_recipe(self._makers[manifest.name], manifest.origin)
-        return State(Kind.STALE if reason else Kind.FRESH, reason, manifest.digest)
+        return State(StateKind.STALE if reason else StateKind.FRESH, reason, manifest.digest)
 
     def _fault_of_recipe(self, node: Node, origin: Origin) -> str:
         """Say why the recipe of an artefact is not that of its node; nothing if it is, by whichever seed."""
         recipe, parameters = self._expected(node)
         if origin.recipe == recipe:
             return ""
-        difference = first_difference(of_any_seed(origin.parameters), of_any_seed(parameters))
+        difference = first_changed_parameter(of_any_seed(origin.parameters), of_any_seed(parameters))
         return f"was made with {difference}" if difference else "was made by other code"
 
     def _fault(self, node: Node, origin: Origin) -> str:
         """Say why an artefact of a node is stale; nothing if it is not."""
         recipe, parameters = self._expected(node)
         if origin.recipe != recipe:
-            if difference := first_difference(origin.parameters, parameters):
+            if difference := first_changed_parameter(origin.parameters, parameters):
                 return f"was made with {difference}"
             # Files that are found come and go.
             read = set(self.stored(node.inputs))
@@ -171,7 +171,7 @@ class ProjectGraph:
                 return f"was made from `{removed[0]}`, which is gone"
         for name, digest in origin.inputs.items():
             state = self.state(name)
-            if state.kind is Kind.STALE:
+            if state.kind is StateKind.STALE:
                 return state.reason
             if state.digest not in (None, digest):
                 return f"was made from another `{name}`"
@@ -272,7 +272,7 @@ class ProjectGraph:
             received |= flatten(name, {method: value[method] for method in own} if own else value)
         # A run is refused whose file is not there; here it may be looked at all the same.
         with suppress(KeyError, OSError, TypeError):
-            received[WEIGHTS] = file_digest(Path(received[WEIGHTS]))
+            received[WEIGHTS_PARAMETER] = file_digest(Path(received[WEIGHTS_PARAMETER]))
         received.pop(WHERE_IT_RUNS, None)
         return received
 

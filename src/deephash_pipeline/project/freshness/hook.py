@@ -28,7 +28,7 @@ from deephash_pipeline.project.freshness.mending import mending_command, mending
 from deephash_pipeline.project.freshness.waiting import nodes_to_run, with_those_before
 from deephash_pipeline.provenance import code_version
 from deephash_pipeline.provenance.lock import RunLock, sweep
-from deephash_pipeline.provenance.states import Kind, summarised
+from deephash_pipeline.provenance.states import StateKind, summarised
 from deephash_pipeline.training import CheckpointFolder
 
 logger = logging.getLogger(__name__)
@@ -64,10 +64,10 @@ def refuse_what_is_stale(graph: ProjectGraph, pipeline: Pipeline, run_params: Ma
         InputError: a run may not read what this one reads.
     """
     read = [(name, graph.state(name)) for name in map(graph.made_as, graph.stored(sorted(pipeline.inputs())))]
-    faults = [(name, state) for name, state in read if state.kind is not Kind.FRESH]
+    faults = [(name, state) for name, state in read if state.kind is not StateKind.FRESH]
     if not faults:
         return ""
-    missing = [name for name, state in faults if state.kind is Kind.MISSING]
+    missing = [name for name, state in faults if state.kind is StateKind.MISSING]
     if missing:
         more = f" and {len(missing) - 1} more are" if len(missing) > 1 else " is"
         raise InputError(
@@ -75,7 +75,7 @@ def refuse_what_is_stale(graph: ProjectGraph, pipeline: Pipeline, run_params: Ma
             f"`{mending_command(missing, pipeline, graph.catalog, run_params, POLICY.conf_source)}`"
         )
     message = "; ".join(summarised(faults))
-    damaged = any(state.kind is Kind.DAMAGED for _, state in faults)
+    damaged = any(state.kind is StateKind.DAMAGED for _, state in faults)
     if damaged or not POLICY.stale_allowed:
         # What is read only where it is there, and is not made by what makes all it needs.
         made = set[str]().union(*(pipelines[name].all_outputs() for name in ("full", FIELD, TUNING)), pipeline.inputs())

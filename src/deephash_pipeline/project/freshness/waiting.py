@@ -10,7 +10,7 @@ from deephash_pipeline.project.datasets import FilesDataset
 from deephash_pipeline.project.datasets.atomic_file import AtomicFileDataset
 from deephash_pipeline.project.freshness.graph import Catalog, ProjectGraph
 from deephash_pipeline.project.parameters import is_parameter
-from deephash_pipeline.provenance.states import Kind, State
+from deephash_pipeline.provenance.states import State, StateKind
 
 
 def nodes_to_run(pipeline: Pipeline, catalog: Catalog, stale_allowed: bool = False, whole: bool = True) -> list[str]:
@@ -26,11 +26,15 @@ def nodes_to_run(pipeline: Pipeline, catalog: Catalog, stale_allowed: bool = Fal
         Names of nodes, in the order of the graph; empty if everything is up to date.
     """
     graph = ProjectGraph(pipeline.nodes if whole or stale_allowed else with_those_before(pipeline, catalog), catalog)
-    accepted = (Kind.FRESH, Kind.STALE, Kind.UNRECORDED) if whole and stale_allowed else (Kind.FRESH,)
+    accepted = (
+        (StateKind.FRESH, StateKind.STALE, StateKind.UNRECORDED) if whole and stale_allowed else (StateKind.FRESH,)
+    )
     return [node.name for node in waiting_nodes(graph, pipeline.nodes, accepted)]
 
 
-def waiting_nodes(graph: ProjectGraph, nodes: Iterable[Node], accepted: Collection[Kind] = (Kind.FRESH,)) -> list[Node]:
+def waiting_nodes(
+    graph: ProjectGraph, nodes: Iterable[Node], accepted: Collection[StateKind] = (StateKind.FRESH,)
+) -> list[Node]:
     """Give the nodes with outputs that are not of an accepted kind, or of which that cannot be said."""
     return [
         node

@@ -18,7 +18,7 @@ from deephash_pipeline.common.errors import chain_of
 from deephash_pipeline.project.freshness.graph import Catalog
 from deephash_pipeline.project.runners.hooks import hook_manager_of
 
-PACKAGE = "deephash_pipeline"
+PACKAGE_LOGGER = "deephash_pipeline"
 IN_WORKER = "in_worker"
 """A method of hooks that work where a node runs: it gives the hook for another process, None for nothing. All others
 work where the run was started."""
@@ -46,7 +46,7 @@ class Job:
     def of(cls, catalog: Catalog, plugins: Iterable[Any], run_id: str | None) -> "Job":
         """Describe the run that this process has begun, with the hooks of plugins that have `IN_WORKER`."""
         hooks = tuple(hook for plugin in plugins if (hook := plugin.in_worker()) is not None)
-        return cls(Path.cwd(), catalog, hooks, run_id, logging.getLogger(PACKAGE).getEffectiveLevel())
+        return cls(Path.cwd(), catalog, hooks, run_id, logging.getLogger(PACKAGE_LOGGER).getEffectiveLevel())
 
 
 def run_node(job: Job, node: Node, thread_count: int = 1) -> None:
@@ -58,7 +58,7 @@ def run_node(job: Job, node: Node, thread_count: int = 1) -> None:
         thread_count: threads to compute on.
     """
     os.chdir(job.project)
-    logging.getLogger(PACKAGE).setLevel(job.log_level)
+    logging.getLogger(PACKAGE_LOGGER).setLevel(job.log_level)
     hook_manager = hook_manager_of(job.hooks)
     with threads(thread_count):
         Task(node, job.catalog, is_async=False, hook_manager=hook_manager, run_id=job.run_id).execute()

@@ -10,21 +10,21 @@ from kedro.pipeline.node import Node
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.progress import duration
-from deephash_pipeline.project.runners.schedule import Schedule
+from deephash_pipeline.project.runners.schedule import NodeSchedule
 from deephash_pipeline.project.runners.workers import WorkerLost, Workers
 from deephash_pipeline.training import StopRequest, TrainingInterrupted
 
 logger = logging.getLogger(__name__)
 
-HOOKS = ("before_node_run", "after_node_run", "on_node_error")
+NODE_HOOKS = ("before_node_run", "after_node_run", "on_node_error")
 
-ATTEMPTS = 3
+NODE_ATTEMPTS = 3
 """How often a node is started whose worker is lost."""
 
-SECONDS_BETWEEN_LOOKS = 0.05
+SECONDS_BETWEEN_SIGNAL_LOOKS = 0.05
 """How long a signal may wait for a worker that is to hear of it."""
 
-SECONDS_BETWEEN_LINES = 20.0
+SECONDS_BETWEEN_RUN_LINES = 20.0
 
 
 class NodesFailed(InputError):
@@ -38,11 +38,11 @@ class Loop:
         schedule: which node starts next.
         workers: where nodes run.
         stop: whether somebody has asked for the end.
-        hooks: hooks by the names of `HOOKS`, those of Kedro that belong to where the run was started.
+        hooks: hooks by the names of `NODE_HOOKS`, those of Kedro that belong to where the run was started.
     """
 
     def __init__(
-        self, schedule: Schedule, workers: Workers, stop: StopRequest, hooks: Mapping[str, Callable[..., Any]]
+        self, schedule: NodeSchedule, workers: Workers, stop: StopRequest, hooks: Mapping[str, Callable[..., Any]]
     ) -> None:
         self.schedule, self.workers, self.stop, self.hooks = schedule, workers, stop, hooks
         self.futures: dict[Future[None], Node] = {}
@@ -62,7 +62,7 @@ class Loop:
             self._start_nodes()
             if not self.futures:
                 break
-            done, _ = wait(self.futures, timeout=SECONDS_BETWEEN_LOOKS, return_when=FIRST_COMPLETED)
+            done, _ = wait(self.futures, timeout=SECONDS_BETWEEN_SIGNAL_LOOKS, return_when=FIRST_COMPLETED)
             if self.stop and not self.stopping:
                 self._stop()
             ended = [(self.futures.pop(future), future.exception()) for future in done]
@@ -90,7 +90,7 @@ class Loop:
         is_lost = isinstance(error, WorkerLost)
         if error is None:
             self.schedule.finish(node)
-        elif is_lost and not self.stopping and self.schedule.attempts[node] < ATTEMPTS:
+        elif is_lost and not self.stopping and self.schedule.attempts[node] < NODE_ATTEMPTS:
             logger.warning("%s; it is run again", error)
             self.schedule.put_back(node)
         else:
@@ -113,7 +113,7 @@ class Loop:
 
     def _say_how_far(self) -> None:
         now = time.monotonic()
-        if now - self.said >= SECONDS_BETWEEN_LINES:
+        if now - self.said >= SECONDS_BETWEEN_RUN_LINES:
             self.said = now
             running = "; at work: " * bool(self.futures) + ", ".join(node.name for node in self.futures.values())
             done, all_nodes = len(self.schedule.done), len(self.schedule.nodes)

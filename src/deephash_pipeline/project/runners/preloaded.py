@@ -5,10 +5,10 @@ from importlib import import_module
 import torch
 
 from deephash_pipeline.common.imports import imported_for_good
-from deephash_pipeline.pipeline_registry import OTHERS, STAGES
+from deephash_pipeline.pipeline_registry import OTHER_PIPELINES, STAGES
 
 with imported_for_good():
-    for _name in (*STAGES, *OTHERS):
+    for _name in (*STAGES, *OTHER_PIPELINES):
         import_module(f"deephash_pipeline.pipelines.{_name}.pipeline")
     import deephash_pipeline.project.runners.workers  # noqa: F401
 

@@ -12,7 +12,7 @@ from kedro.pipeline import Pipeline
 from kedro.pipeline.node import Node
 
 from deephash_pipeline.common.parameters import validated
-from deephash_pipeline.common.ray_cluster import connected
+from deephash_pipeline.common.ray_cluster import connected_to_ray
 from deephash_pipeline.project.freshness.graph import Catalog
 from deephash_pipeline.project.runners.job import Job, attempt, error_of
 from deephash_pipeline.project.runners.runner import GridRunner
@@ -45,7 +45,7 @@ class RayRunner(GridRunner):
         Raises:
             InputError: there is no Ray or no cluster, or a dataset would live in memory.
         """
-        with connected(self.address, self.workers) as self._ray:
+        with connected_to_ray(self.address, self.workers) as self._ray:
             return super().run(pipeline, catalog, *arguments, **options)
 
     def capacity(self, catalog: Catalog) -> Capacity:

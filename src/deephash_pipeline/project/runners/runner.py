@@ -1,6 +1,6 @@
 """Kedro's runners for this project: side by side or one after the other, with equal results bit for bit.
 
-A runner has three parts. The `Schedule` says which node starts next, `Workers` are where it runs, and the `Loop`
+A runner has three parts. The `NodeSchedule` says which node starts next, `Workers` are where it runs, and the `Loop`
 starts nodes, calls the hooks that belong to where the run was started, and deals with errors. Another kind of workers,
 on other machines, is a runner that overrides `open_workers` and `capacity`.
 """
@@ -26,12 +26,21 @@ from deephash_pipeline.project.freshness import POLICY, nodes_to_run
 from deephash_pipeline.project.freshness.graph import Catalog
 from deephash_pipeline.project.runners.hooks import hook_manager_of
 from deephash_pipeline.project.runners.job import IN_WORKER, Job
-from deephash_pipeline.project.runners.loop import HOOKS, Loop
-from deephash_pipeline.project.runners.schedule import Capacity, Schedule, cuda_devices, needs_of, places_on_devices
+from deephash_pipeline.project.runners.loop import NODE_HOOKS, Loop
+from deephash_pipeline.project.runners.schedule import (
+    Capacity,
+    NodeSchedule,
+    devices_of_run,
+    needs_of,
+    places_on_devices,
+)
 from deephash_pipeline.project.runners.workers import ThisProcess, WorkerProcesses, Workers
 from deephash_pipeline.training import StopRequest, stop_requests
 
 logger = logging.getLogger(__name__)
+
+PRELOADED = "deephash_pipeline.project.runners.preloaded"
+"""Module that is not imported here: it imports what only workers need."""
 
 ROUNDS = 3
 """What was missing and is made again as it was not before leaves something else to make."""
@@ -117,9 +126,9 @@ class GridRunner(AbstractRunner):
             )
         common = {"catalog": catalog, "inputs": {}, "is_async": False, "run_id": run_id}
         in_workers = [plugin for plugin in hook_manager.get_plugins() if hasattr(plugin, IN_WORKER)]
-        hooks = {name: partial(hook_manager.subset_hook_caller(name, in_workers), **common) for name in HOOKS}
+        hooks = {name: partial(hook_manager.subset_hook_caller(name, in_workers), **common) for name in NODE_HOOKS}
         needs = partial(needs_of, catalog=catalog, cores=cpu_count())
-        schedule = Schedule(pipeline, self.capacity(catalog), needs, self.on_error == "stop")
+        schedule = NodeSchedule(pipeline, self.capacity(catalog), needs, self.on_error == "stop")
         job = Job.of(catalog, in_workers, run_id)
         with (
             closing(self.open_workers(job)) as workers,
@@ -135,7 +144,7 @@ class ParallelRunner(GridRunner):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         if POLICY.whole:
-            fork_server.start()
+            fork_server.start(PRELOADED)
 
     def capacity(self, catalog: Catalog) -> Capacity:
         """Count cores, free memory and, where the run computes on CUDA, places on its devices."""
@@ -144,7 +153,7 @@ class ParallelRunner(GridRunner):
     def open_workers(self, job: Job) -> Workers:
         """Make a pool of processes."""
         refuse_unguarded_script()
-        return WorkerProcesses(job, self.workers or cpu_count(), cuda_devices(job.catalog))
+        return WorkerProcesses(job, self.workers or cpu_count(), devices_of_run(job.catalog))
 
     def _run(self, pipeline: Pipeline, catalog: Catalog, hook_manager: Any = None, run_id: str | None = None) -> None:
         if len(pipeline.nodes) == len(pipeline.grouped_nodes):

@@ -1,5 +1,6 @@
 """Schedule: the cores and memory that a node needs, and which ready node starts next."""
 
+import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
@@ -8,10 +9,10 @@ from functools import cache
 from graphlib import TopologicalSorter
 from typing import Any, NamedTuple
 
+import torch
 from kedro.pipeline import Pipeline
 from kedro.pipeline.node import Node
 
-from deephash_pipeline.common.devices import cuda_devices as devices_of_machine
 from deephash_pipeline.networks import NETWORKS
 from deephash_pipeline.project.datasets.atomic_file import AtomicFileDataset
 from deephash_pipeline.project.freshness.graph import Catalog
@@ -21,7 +22,7 @@ GIB = 2**30
 
 SMALL_IMAGE = 64
 """Steps on images of so many pixels are too short for a second thread: a neighbour uses the core better."""
-IMAGES = ("training_images", "validation_images", "query_images")
+IMAGE_DATASETS = ("training_images", "validation_images", "query_images")
 EXPERIMENT, DEVICE = "params:experiment", "params:experiment.device"
 
 MEMORY_OF_A_PROCESS = GIB // 2
@@ -78,7 +79,7 @@ def needs_of(node: Node, catalog: Catalog, cores: int) -> Needs:
         cores: number of cores of the machine.
     """
     # What reads images and the experiment may run the network, which takes all cores if it is large.
-    reads_images = not {*IMAGES}.isdisjoint(node.inputs) and EXPERIMENT in node.inputs
+    reads_images = not {*IMAGE_DATASETS}.isdisjoint(node.inputs) and EXPERIMENT in node.inputs
     network = _entry(catalog.load(EXPERIMENT), "network") if reads_images else None
     is_large = network and (network not in NETWORKS or max(NETWORKS[network][0].output[1:]) > SMALL_IMAGE)
     memory = MEMORY_OF_A_PROCESS + (MEMORY_OF_A_LARGE_NETWORK if is_large else 0)
@@ -111,7 +112,20 @@ def device_asked_for(catalog: Catalog) -> str | None:
     return device
 
 
-def cuda_devices(catalog: Catalog) -> tuple[str, ...]:
+def devices_of_machine() -> tuple[str, ...]:
+    """Name the CUDA devices that this process sees, as ``CUDA_VISIBLE_DEVICES`` names them to another; none without.
+
+    Example:
+        >>> len(devices_of_machine()) == torch.cuda.device_count()
+        True
+    """
+    if not torch.cuda.is_available():
+        return ()
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    return tuple(visible.split(",")) if visible else tuple(map(str, range(torch.cuda.device_count())))
+
+
+def devices_of_run(catalog: Catalog) -> tuple[str, ...]:
     """Name the CUDA devices that nodes are spread over, one for each node.
 
     None where the run computes on the CPU, or on a device that it names by its index.
@@ -121,7 +135,7 @@ def cuda_devices(catalog: Catalog) -> tuple[str, ...]:
 
 def places_on_devices(catalog: Catalog) -> int | None:
     """Say how many nodes may compute on the CUDA devices of this machine at a time; None where none does."""
-    devices = len(cuda_devices(catalog))
+    devices = len(devices_of_run(catalog))
     if ":" in (device_asked_for(catalog) or "") and devices_of_machine():
         devices = 1
     return NODES_ON_A_DEVICE * devices or None
@@ -136,7 +150,7 @@ def _entry(experiment: Any, name: str) -> Any:
     return experiment.get(name) if isinstance(experiment, dict) else getattr(experiment, name, None)
 
 
-class Schedule:
+class NodeSchedule:
     """The nodes of a run: ready, running, done, failed, or not to be run because of a failure.
 
     Args:

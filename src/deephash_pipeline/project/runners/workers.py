@@ -79,7 +79,7 @@ class ThisProcess(Workers):
         return future
 
 
-SECONDS_TO_END = 60.0
+SECONDS_TO_END_WORKER = 60.0
 
 
 class WorkerProcesses(Workers):
@@ -163,13 +163,13 @@ class _Worker:
                 else:
                     return error_of(message)
         except (EOFError, OSError) as error:
-            self.process.join(SECONDS_TO_END)
+            self.process.join(SECONDS_TO_END_WORKER)
             raise WorkerLost(f"{node.name}: its process {_how_it_ended(self.process.exitcode)}") from error
 
     def end(self) -> None:
         """End the process, whatever it does."""
         self.process.kill()
-        self.process.join(SECONDS_TO_END)
+        self.process.join(SECONDS_TO_END_WORKER)
 
 
 def _how_it_ended(code: int | None) -> str:

@@ -20,12 +20,12 @@ from deephash_pipeline.project.tracking.store import Metric
 from deephash_pipeline.provenance import code_version
 from deephash_pipeline.provenance.manifest import DamagedError, read_manifest
 
-PACKAGES = ("deephash-pipeline", "kedro", "mlflow", "numpy", "torch")
+TAGGED_PACKAGES = ("deephash-pipeline", "kedro", "mlflow", "numpy", "torch")
 
 CODE_TAGS = {"git_commit": "mlflow.source.git.commit", "git_dirty": "git_dirty"}
 
 LONGEST_PARAMETER = 500
-RAW_IMAGES = "raw_images"
+RAW_IMAGES_KEY = "raw_images"
 SEED = "experiment.seed"
 LONGEST_TAG = 5000
 
@@ -52,7 +52,7 @@ def run_tags(run_params: Mapping[str, Any], project: Path) -> dict[str, str]:
         "environment": run_params.get("env") or "digits",
         "device": torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu",
         "version.python": platform.python_version(),
-        **{f"version.{package}": version(package) for package in PACKAGES},
+        **{f"version.{package}": version(package) for package in TAGGED_PACKAGES},
         **{CODE_TAGS[key]: value for key, value in code_version(project).items() if key in CODE_TAGS},
     }
 
@@ -86,7 +86,7 @@ def is_number(value: Any) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
 
 
-def facts_of(catalog: CatalogProtocol[Any, Any], name: str) -> tuple[dict[str, str], dict[str, str]]:
+def manifest_facts(catalog: CatalogProtocol[Any, Any], name: str) -> tuple[dict[str, str], dict[str, str]]:
     """Give the digests of a dataset, of what it was made from, and of the raw images, and all parameters behind it.
 
     Returns:
@@ -107,8 +107,8 @@ def facts_of(catalog: CatalogProtocol[Any, Any], name: str) -> tuple[dict[str, s
         replicate = next((origin.parameters[key] for key in of_cells if key.endswith(".replicate")), 1)
         known["seed"] = seed_of_replicate(known[SEED], replicate)
     digests = {**origin.inputs, name: manifest.digest}
-    if RAW_IMAGES in known:
-        digests[RAW_IMAGES] = known.pop(RAW_IMAGES)
+    if RAW_IMAGES_KEY in known:
+        digests[RAW_IMAGES_KEY] = known.pop(RAW_IMAGES_KEY)
     return {f"digest.{key}": digest for key, digest in digests.items()}, as_texts("", known)
 
 

@@ -28,22 +28,22 @@ from deephash_pipeline.project.tracking.description import (
     benchmark_of,
     consumed_parameters,
     epoch_metrics,
-    facts_of,
     is_number,
+    manifest_facts,
     run_tags,
 )
 from deephash_pipeline.project.tracking.store import PARENT_TAG, Metric, MlflowStore
-from deephash_pipeline.reports.near_chance import REMEDY, learned_little
+from deephash_pipeline.reports.near_chance import CHANCE_REMEDY, learned_little
 from deephash_pipeline.training import TrainingInterrupted
 
 logger = logging.getLogger(__name__)
 
-OF_CELL = METRICS, HISTORY = ".metrics", ".history"
+CELL_SUFFIXES = METRICS, HISTORY = ".metrics", ".history"
 PRE_TRAINING_HISTORY = "pre_training_history"
 ALL_METRICS = ("all_metrics", f"{FIELD}.all_metrics")
 PAGES = ("report", "gallery", f"{FIELD}.report", f"{FIELD}.gallery")
 TABLE_SUFFIX = "_table"
-SCORE = "mean_average_precision"
+SCORE_METRIC = "mean_average_precision"
 
 
 class MlflowTracking:
@@ -116,7 +116,7 @@ class MlflowTracking:
 
     def _log(self, name: str, catalog: DataCatalog, status: str = "FINISHED") -> None:
         """Log a dataset, or the cell that it is of, once, if it is one of those that are logged and if it is there."""
-        of = name.rpartition(".")[0] if name.endswith(OF_CELL) else name
+        of = name.rpartition(".")[0] if name.endswith(CELL_SUFFIXES) else name
         is_logged = of != name or name.endswith(TABLE_SUFFIX) or name in (*PAGES, PRE_TRAINING_HISTORY, *ALL_METRICS)
         if not is_logged or of in self._seen or not catalog.exists(name) or (opened := self._opened()) is None:
             return
@@ -148,9 +148,9 @@ class MlflowTracking:
             logged.append(("seconds", self._seconds[cell], 0))
         if catalog.exists(history):
             logged += epoch_metrics(catalog.load(history))
-        tags, parameters = facts_of(catalog, name)
+        tags, parameters = manifest_facts(catalog, name)
         if learned_little(metrics):
-            tags["learned_little"] = REMEDY
+            tags["learned_little"] = CHANCE_REMEDY
         # All is read by now, so a file that cannot be read leaves no child run that is never closed.
         run = store.open(cell, {PARENT_TAG: parent}, self._began.get(cell))
         store.log(run, logged, parameters | identity, tags)
@@ -181,7 +181,7 @@ def _cell_of(metrics: dict[str, Any]) -> str:
 
 
 def _score(cell: str, metrics: dict[str, Any]) -> list[Metric]:
-    return [(f"map/{cell}", metrics[SCORE], 0)] if is_number(metrics.get(SCORE)) else []
+    return [(f"map/{cell}", metrics[SCORE_METRIC], 0)] if is_number(metrics.get(SCORE_METRIC)) else []
 
 
 @contextmanager

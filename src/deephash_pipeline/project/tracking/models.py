@@ -13,7 +13,7 @@ from deephash_pipeline.deephash import ImageHasher
 from deephash_pipeline.project.tracking.store import MlflowStore
 
 PACKAGE = Path(__file__).resolve().parents[2]
-CODE = Path(__file__).with_name("model_code.py")
+MODEL_CODE = Path(__file__).with_name("model_code.py")
 
 
 def save_model(hasher: ImageHasher, folder: Path) -> None:
@@ -45,7 +45,7 @@ def save_model(hasher: ImageHasher, folder: Path) -> None:
         hasher.save(stored)
         mlflow.pyfunc.save_model(
             folder,
-            python_model=str(CODE),
+            python_model=str(MODEL_CODE),
             artifacts={"hasher": str(stored)},
             code_paths=[str(PACKAGE)],
             signature=signature,

@@ -14,7 +14,7 @@ from deephash_pipeline.common.imports import imported_for_good
 if TYPE_CHECKING:
     from mlflow import MlflowClient
 
-DATABASE = "mlflow.db"
+DATABASE_FILE = "mlflow.db"
 ARTIFACTS = "mlartifacts"
 
 # By this scheme `mlflow server --artifacts-destination` finds the files wherever the project has been moved to.
@@ -36,7 +36,7 @@ class MlflowStore:
 
     def __init__(self, project: Path, experiment: str) -> None:
         self._artifacts = project / ARTIFACTS
-        self._client = _connect(project / DATABASE)
+        self._client = _connect(project / DATABASE_FILE)
         found = self._client.get_experiment_by_name(experiment)
         # Without the tag MLflow opens the experiment on its page for language models.
         tags = {"mlflow.experimentKind": "custom_model_development"}

@@ -13,7 +13,7 @@ from deephash_pipeline.reports.cells import (
     classifier_baseline_cell,
 )
 from deephash_pipeline.reports.paper.published import CITED_HEADING, CITED_NOTE, citations
-from deephash_pipeline.reports.paper.tables import BENCHMARKS, NOT_RUN, Results, for_readers
+from deephash_pipeline.reports.paper.tables import BENCHMARKS, NOT_RUN, BenchmarkResults, for_readers
 
 PAPER_SIZES = {
     "mnist": (10_000, 50_000),
@@ -30,7 +30,7 @@ PROTOCOL = (
 )
 
 
-def compared_page(title: str, table: pd.DataFrame, results: Results, display_names: Mapping[str, str]) -> str:
+def compared_page(title: str, table: pd.DataFrame, results: BenchmarkResults, display_names: Mapping[str, str]) -> str:
     """Write a table of measured and published mAP, a section for each benchmark and feature.
 
     Args:

@@ -12,7 +12,7 @@ import pandas as pd
 
 from deephash_pipeline.reports.cells import (
     ABSENT,
-    CLASSIFIER_BASELINE,
+    CLASSIFIER_METHOD,
     CellMetrics,
     cell_code_length,
     cell_metric,
@@ -45,11 +45,11 @@ _BASELINE_METRICS = ["code_length", "mean_average_precision", "queries", "databa
 FeatureScores: TypeAlias = Mapping[tuple[str, int], float]
 """Name of a method and code length -> mAP."""
 
-Results: TypeAlias = Mapping[str, Sequence[CellMetrics]]
+BenchmarkResults: TypeAlias = Mapping[str, Sequence[CellMetrics]]
 """Benchmark -> metrics of the cells that were run there."""
 
 
-def all_methods_table(results: Results, display_names: Mapping[str, str]) -> pd.DataFrame:
+def all_methods_table(results: BenchmarkResults, display_names: Mapping[str, str]) -> pd.DataFrame:
     """Table 'mAP of all methods', at all code lengths of the paper's tables, and the true ones of what it only cites.
 
     Args:
@@ -71,7 +71,7 @@ def all_methods_table(results: Results, display_names: Mapping[str, str]) -> pd.
 
 
 def features_table(
-    results: Results, hand_crafted: Mapping[str, pd.DataFrame], display_names: Mapping[str, str]
+    results: BenchmarkResults, hand_crafted: Mapping[str, pd.DataFrame], display_names: Mapping[str, str]
 ) -> pd.DataFrame:
     """Table 'hand-crafted against CNN': 16 and 32 bits.
 
@@ -178,7 +178,7 @@ def with_stored_metrics(table: pd.DataFrame, stored: pd.DataFrame) -> pd.DataFra
     return filled.reset_index()[list(table)]
 
 
-def classifier_baselines_table(results: Results, stored: pd.DataFrame | None = None) -> pd.DataFrame:
+def classifier_baselines_table(results: BenchmarkResults, stored: pd.DataFrame | None = None) -> pd.DataFrame:
     """Give each benchmark's 1-of-C code, whose metrics name the searched database: from its run, else as stored.
 
     What was measured by another protocol than the paper's is left out.
@@ -197,7 +197,7 @@ def classifier_baselines_table(results: Results, stored: pd.DataFrame | None = N
     return pd.DataFrame(rows, columns=["benchmark", "method", *_BASELINE_METRICS]).convert_dtypes()
 
 
-def with_classifier_baselines(results: Results, table: pd.DataFrame) -> dict[str, list[CellMetrics]]:
+def with_classifier_baselines(results: BenchmarkResults, table: pd.DataFrame) -> dict[str, list[CellMetrics]]:
     """Give every benchmark the 1-of-C code of the table in place of its own.
 
     Args:
@@ -205,7 +205,7 @@ def with_classifier_baselines(results: Results, table: pd.DataFrame) -> dict[str
         table: table of `classifier_baselines_table`.
     """
     cells = {
-        benchmark: [cell for cell in of_benchmark if cell["method"] != CLASSIFIER_BASELINE]
+        benchmark: [cell for cell in of_benchmark if cell["method"] != CLASSIFIER_METHOD]
         for benchmark, of_benchmark in results.items()
     }
     for row in _records(table):
