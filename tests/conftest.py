@@ -70,14 +70,6 @@ def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: "small_run" not in getattr(item, "fixturenames", ()))
 
 
-@pytest.fixture(autouse=True)
-def _policy_of_a_new_process(monkeypatch):
-    """Begin with no policy that a command of another test has left."""
-    if hook := sys.modules.get("deephash_pipeline.project.freshness.hook"):
-        for name, value in vars(hook.Policy()).items():
-            monkeypatch.setattr(hook.POLICY, name, value)
-
-
 def copied_project(target):
     """Copy what Kedro needs. The package itself is installed, but Kedro insists on a folder for sources."""
     shutil.copytree(ROOT / "conf", target / "conf")

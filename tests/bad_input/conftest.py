@@ -6,7 +6,6 @@ from kedro.framework.startup import bootstrap_project
 from kedro.runner import AbstractRunner
 
 from deephash_pipeline.cli.main import cli
-from deephash_pipeline.project.freshness import POLICY
 from deephash_pipeline.project.tracking import store
 from tests.conftest import copied_project
 
@@ -28,8 +27,6 @@ def here(empty_project, monkeypatch):
     for runner in subclasses(AbstractRunner):
         monkeypatch.setattr(runner, "run", come_too_far)
     monkeypatch.setattr(store, "MlflowStore", come_too_far)
-    # What a run sets is put back.
-    monkeypatch.setattr(POLICY, "conf_source", None)
     return empty_project
 
 

@@ -11,7 +11,7 @@ from kedro.framework.startup import bootstrap_project
 from deephash_pipeline.images.descriptors.hand_crafted import DESCRIPTORS
 from deephash_pipeline.pipelines.grid import METHODS, PAPER_METHODS, compared_cells
 from deephash_pipeline.pipelines.paper_tables.nodes import write_paper_tables
-from deephash_pipeline.project.freshness import POLICY
+from deephash_pipeline.project.policy import Policy, with_policy
 from deephash_pipeline.reports.paper.published import FEATURE_CODE_LENGTHS
 from deephash_pipeline.reports.paper.tables import FEATURE_METHODS, HAND_CRAFTED_FEATURES
 from tests.project.datasets.kinds import csv_dataset, json_dataset
@@ -45,8 +45,7 @@ def write_cell(project, benchmark, method, code_length, score):
 
 def run_with_what_is_there(project):
     """Run the pipeline; what is made up has no manifests."""
-    with pytest.MonkeyPatch.context() as patch, KedroSession.create(project) as session:
-        patch.setattr(POLICY, "stale_allowed", True)
+    with KedroSession.create(project, runtime_params=with_policy({}, Policy(stale_allowed=True))) as session:
         session.run(pipeline_names=["paper_tables"])
 
 

@@ -11,6 +11,7 @@ from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.project.environments import LayeredConfigLoader, environments
 from deephash_pipeline.project.origins import origins
 from deephash_pipeline.project.other_numbers import refuse_other_numbers
+from deephash_pipeline.project.policy import Policy, with_policy
 from deephash_pipeline.settings import CONFIG_LOADER_ARGS
 from tests.configuration import CONF, ENVIRONMENTS, configured
 
@@ -219,3 +220,17 @@ def test_a_number_of_a_seed_in_a_file_is_refused(conf):
     (conf / "far/parameters.yml").write_text("replicate: 2")
     with pytest.raises(InputError, match=r"`replicate: 2` stands in a file of parameters: give it to the run"):
         _ = loader(conf, "far")["parameters"]
+
+
+def test_the_policy_of_a_run_is_taken_out_of_its_parameters(conf):
+    policy = Policy(forced=True)
+    loaded = LayeredConfigLoader(conf, "far", with_policy({"stage": {"epochs": 4}}, policy), **CONFIG_LOADER_ARGS)
+    assert loaded.policy is policy
+    assert loaded.runtime_params == {"stage": {"epochs": 4}}
+    assert loaded["parameters"]["stage"]["epochs"] == 4
+    assert loader(conf, "far").policy == Policy()
+
+
+def test_nobody_else_gives_a_policy(conf):
+    with pytest.raises(InputError, match="unknown parameter `_policy`"):
+        loader(conf, "far", _policy="lenient")

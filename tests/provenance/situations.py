@@ -46,9 +46,9 @@ class Situation:
     value: Any = None
 
 
-def begin(pipeline, catalog, **run_params):
+def begin(pipeline, catalog, policy=None, **run_params):
     """Do what happens before the first node of a run, and end it."""
-    hook = Provenance()
+    hook = Provenance(policy)
     hook.before_pipeline_run({"project_path": ".", "env": None, **run_params}, pipeline, catalog)
     hook.after_pipeline_run()
     return hook

@@ -5,14 +5,14 @@ from contextlib import nullcontext
 import pytest
 import torch
 from kedro.framework.hooks.manager import _create_hook_manager, _register_hooks
-from kedro.framework.project import settings
 from kedro.framework.startup import bootstrap_project
 from kedro.io import DataCatalog, MemoryDataset
 from kedro.pipeline import Node, Pipeline
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.project.datasets import AtomicDataset, CheckpointsDataset, ImageSourceDataset, PlaceDataset
-from deephash_pipeline.project.freshness import POLICY, Provenance, graph, nodes_to_run
+from deephash_pipeline.project.freshness import Provenance, graph, nodes_to_run
+from deephash_pipeline.project.policy import Policy
 from deephash_pipeline.project.runners import ParallelRunner, SequentialRunner
 from deephash_pipeline.provenance.manifest import manifest_path, read_manifest
 from deephash_pipeline.training.resuming.checkpoint import TrainingState
@@ -52,9 +52,13 @@ def run(folder, runner, factor=3, stored=STORED, pipeline=PIPELINE, catalog=None
     """Run as a session would."""
     catalog = catalog or a_catalog(folder, factor, stored)
     hooks = _create_hook_manager()
-    _register_hooks(hooks, [hook for hook in settings.HOOKS if isinstance(hook, Provenance)])
+    _register_hooks(hooks, [Provenance(runner.policy)])
     hooks.hook.before_pipeline_run(run_params={"project_path": str(folder)}, pipeline=pipeline, catalog=catalog)
-    runner.run(pipeline, catalog, hooks)
+    try:
+        runner.run(pipeline, catalog, hooks)
+    except InputError as error:
+        hooks.hook.on_pipeline_error(error=error, run_params={}, pipeline=pipeline, catalog=catalog)
+        raise
     hooks.hook.after_pipeline_run(run_params={}, run_result={}, pipeline=pipeline, catalog=catalog)
 
 
@@ -154,7 +158,7 @@ def test_what_a_node_keeps_by_itself_is_told_the_code_and_the_raw_images(folder)
     assert [name for name in told[0] if told[0][name] != told[2][name]] == ["raw_images"]
 
 
-def test_forced_a_training_begins_anew_and_interrupted_it_goes_on_without_force(folder, monkeypatch):
+def test_forced_a_training_begins_anew_and_interrupted_it_goes_on_without_force(folder):
     begun, failing = [], [True]
 
     def train_on(checkpoints, start):
@@ -176,9 +180,8 @@ def test_forced_a_training_begins_anew_and_interrupted_it_goes_on_without_force(
 
     def trainings_after(forced, interrupted=False):
         failing[:] = [interrupted]
-        monkeypatch.setattr(POLICY, "forced", forced)
         with pytest.raises(InputError) if interrupted else nullcontext():
-            run(folder, SequentialRunner(), pipeline=pipeline, catalog=catalog)
+            run(folder, SequentialRunner(policy=Policy(forced=forced)), pipeline=pipeline, catalog=catalog)
         return len(begun)
 
     assert [trainings_after(forced=False) for _ in range(2)] == [1, 1]
@@ -206,33 +209,29 @@ def test_what_would_be_passed_on_in_memory_is_refused(folder, runner):
         run(folder, runner(), stored=STORED[1:])
 
 
-@pytest.fixture
-def skipping(monkeypatch):
-    monkeypatch.setattr(POLICY, "skipping", True)
+def skipping():
+    return SequentialRunner(policy=Policy(skipping=True))
 
 
-@pytest.mark.usefixtures("skipping")
 def test_a_second_run_runs_nothing(folder):
-    run(folder, SequentialRunner())
+    run(folder, skipping())
     before = {path: path.stat().st_mtime_ns for path in folder.iterdir()}
     assert nodes_to_run(PIPELINE, a_catalog(folder)) == []
-    run(folder, SequentialRunner())
+    run(folder, skipping())
     assert {path: path.stat().st_mtime_ns for path in folder.iterdir()} == before
 
 
-@pytest.mark.usefixtures("skipping")
 def test_a_parameter_makes_all_stale_that_is_made_with_it(folder):
-    run(folder, SequentialRunner())
+    run(folder, skipping())
     assert nodes_to_run(PIPELINE, a_catalog(folder, factor=4)) == ["scale", "add_one", "total"]
 
 
-@pytest.mark.usefixtures("skipping")
 def test_what_is_remade_as_it_was_not_leaves_more_to_make_and_it_is_made(folder, monkeypatch):
-    run(folder, SequentialRunner())
+    run(folder, skipping())
     (folder / "other.json").unlink()
     assert nodes_to_run(PIPELINE, a_catalog(folder)) == ["add_one_to_start"]
     node = next(node for node in PIPELINE.nodes if node.name == "add_one_to_start")
     monkeypatch.setattr(node, "_func", lambda start: {"x": 100})
     monkeypatch.setattr("deephash_pipeline.project.freshness.graph.sources", lambda *code: {})
-    run(folder, SequentialRunner())
+    run(folder, skipping())
     assert a_catalog(folder).load("total") == {"total": 3 * 3 + 2 + 100}

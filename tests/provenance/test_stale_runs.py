@@ -13,8 +13,9 @@ from kedro.framework.startup import bootstrap_project
 
 from deephash_pipeline.cli.provenance import open_catalog
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.project.freshness import POLICY, graph, nodes_to_run, states
+from deephash_pipeline.project.freshness import graph, nodes_to_run, states
 from deephash_pipeline.project.freshness.graph import ProjectGraph
+from deephash_pipeline.project.policy import Policy
 from deephash_pipeline.provenance.manifest import manifest_path, read_manifest
 from deephash_pipeline.provenance.states import StateKind
 from tests.provenance.conftest import make_up
@@ -25,9 +26,9 @@ SITUATIONS = int(os.environ.get("SITUATIONS", "20"))
 DAMAGED = int(os.environ.get("CORRUPTIONS", "45"))
 
 
-def refusal(stage, catalog):
+def refusal(stage, catalog, policy=None):
     with pytest.raises(InputError) as caught:
-        begin(pipelines[stage], catalog)
+        begin(pipelines[stage], catalog, policy)
     message = str(caught.value)
     assert "\n" not in message
     return message
@@ -102,12 +103,12 @@ def test_an_older_artefact_with_its_manifest_is_noticed(catalog, project):
 # What the line says.
 
 
-def test_the_line_names_what_is_stale_why_and_the_command_that_mends_it(project, monkeypatch):
+def test_the_line_names_what_is_stale_why_and_the_command_that_mends_it(project):
     assert project.is_dir()
-    monkeypatch.setattr(POLICY, "conf_source", "elsewhere")
+    policy = Policy(conf_source="elsewhere")
     other = {"experiment": {"seed": 7}, "data_ingestion": {"query_count": None}}
     with pytest.raises(InputError) as caught:
-        begin(pipelines["fine_tuning"], open_catalog(None, other), env="mnist", runtime_params=other)
+        begin(pipelines["fine_tuning"], open_catalog(None, other), policy, env="mnist", runtime_params=other)
     message = str(caught.value)
     assert "was made with seed 42, this run has 7" in message
     given = "--env=mnist --conf-source=elsewhere --params=experiment.seed=7,data_ingestion.query_count=null"
@@ -238,26 +239,24 @@ def test_the_device_makes_nothing_stale(catalog):
 
 
 @pytest.mark.usefixtures("kept")
-def test_what_is_stale_may_be_used_on_request_but_not_what_is_damaged(catalog, project, monkeypatch):
+def test_what_is_stale_may_be_used_on_request_but_not_what_is_damaged(catalog, project):
     changed = Overridden(catalog, "experiment.seed", 7)
-    monkeypatch.setattr(POLICY, "stale_allowed", True)
-    begin(pipelines["reporting"], changed)
+    policy = Policy(stale_allowed=True)
+    begin(pipelines["reporting"], changed, policy)
     (project / "data/07_model_output/digits/metrics.json").write_text("[]")
-    message = refusal("reporting", changed)
+    message = refusal("reporting", changed, policy)
     assert "`all_metrics` is damaged" in message
     assert "--stale=allow" not in message
 
 
 @pytest.mark.usefixtures("kept")
-def test_a_run_that_leaves_out_what_is_there_tells_readers_of_what_is_stale_all_the_same(catalog, project, monkeypatch):
+def test_a_run_that_leaves_out_what_is_there_tells_readers_of_what_is_stale_all_the_same(catalog, project):
     changed = Overridden(catalog, "experiment.seed", 7)
-    monkeypatch.setattr(POLICY, "stale_allowed", True)
-    monkeypatch.setattr(POLICY, "skipping", True)
-    monkeypatch.setattr(POLICY, "whole", True)
-    begin(pipelines["full"], changed)
-    assert begin(pipelines["full"], changed)._banner == ""
+    policy = Policy(stale_allowed=True, skipping=True, whole=True)
+    begin(pipelines["full"], changed, policy)
+    assert begin(pipelines["full"], changed, policy)._banner == ""
     (project / "data/08_reporting/digits/report.html").unlink()
-    assert "was made with seed 42, this run has 7" in begin(pipelines["full"], changed)._banner
+    assert "was made with seed 42, this run has 7" in begin(pipelines["full"], changed, policy)._banner
 
 
 def test_a_date_that_no_page_can_have_is_refused_before_the_first_node(catalog, monkeypatch):

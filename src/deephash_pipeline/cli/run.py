@@ -20,9 +20,10 @@ from deephash_pipeline.common.errors import InputError, blamed_on
 from deephash_pipeline.pipelines.grid import INDEXED
 from deephash_pipeline.pipelines.names import FIELD, FIELD_AT_A_GLANCE, FULL_AT_A_GLANCE, INDEXING, LONG_CODES
 from deephash_pipeline.project.checks import refuse_versions
-from deephash_pipeline.project.freshness import POLICY, ProjectGraph, nodes_to_run
+from deephash_pipeline.project.freshness import ProjectGraph, nodes_to_run
 from deephash_pipeline.project.hooks import ResultTable
 from deephash_pipeline.project.other_numbers import refuse_other_numbers
+from deephash_pipeline.project.policy import Policy, with_policy
 from deephash_pipeline.project.runners import RUNNERS
 from deephash_pipeline.provenance.lock import RunLock
 
@@ -119,11 +120,17 @@ def run(stale: str, force: bool, workers: int | None, on_error: str, **options: 
         options["namespaces"] = [INDEXED.namespace]
     options["namespaces"] = within_stages(options["namespaces"], pipeline)
     selected = selection(options, pipeline)
-    POLICY.stale_allowed, POLICY.forced, POLICY.conf_source = stale == "allow", force, options["conf_source"]
-    POLICY.skipping, POLICY.whole = not force, set(names) <= WHOLE_PIPELINES and not narrowed
-    if POLICY.skipping and _is_up_to_date(names, selected, options):
+    policy = Policy(
+        stale_allowed=stale == "allow",
+        forced=force,
+        skipping=not force,
+        whole=set(names) <= WHOLE_PIPELINES and not narrowed,
+        conf_source=options["conf_source"],
+    )
+    if policy.skipping and _is_up_to_date(selected, options, policy):
         return None
-    given = {"workers": workers, "on_error": on_error, **(options["runner_params"] or {})}
+    given = {"workers": workers, "on_error": on_error, **(options["runner_params"] or {}), "policy": policy}
+    options["params"] = with_policy(options["params"], policy)
     options |= {"pipeline": None, "pipelines": names, "runner": runner, "runner_params": given}
     assert kedro_run.callback is not None, "Kedro's run command does something"
     return kedro_run.callback(**options)
@@ -183,14 +190,14 @@ def within_stages(namespaces: Sequence[str], pipeline: Pipeline) -> list[str]:
     return [name for name in named if not any(name.startswith(f"{other}.") for other in named)]
 
 
-def _is_up_to_date(names: Sequence[str], pipeline: Pipeline, options: Mapping[str, Any]) -> bool:
+def _is_up_to_date(pipeline: Pipeline, options: Mapping[str, Any], policy: Policy) -> bool:
     """Say whether a run would do nothing; then show what it would have shown."""
     catalog = open_catalog(options["env"], options["params"], options["conf_source"])
     folder = ProjectGraph(pipeline.nodes, catalog).benchmark_folder
     # All was made, but temporary files may be left, and MLflow shows the run as at work: a run of no nodes ends that.
     if folder is not None and RunLock(folder).is_left:
         return False
-    if nodes_to_run(pipeline, catalog, POLICY.stale_allowed, POLICY.whole):
+    if nodes_to_run(pipeline, catalog, policy.stale_allowed, policy.whole):
         return False
     logger.info("everything is up to date; --force makes it again")
     ResultTable().after_pipeline_run(

@@ -31,6 +31,7 @@ from omegaconf import OmegaConf
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.project.other_numbers import refuse_other_numbers
 from deephash_pipeline.project.parameters import flatten, merged, unread_parameters
+from deephash_pipeline.project.policy import without_policy
 from deephash_pipeline.project.replicate import SEED_FOLDER, replicate_of, require_replicate, seed_folder
 
 logger = logging.getLogger(__name__)
@@ -70,8 +71,9 @@ def further_layers(conf: Path, file: Path, content: Mapping[Any, Any]) -> Iterat
 class LayeredConfigLoader(OmegaConfigLoader):
     """Kedro's loader, which also reads recipes, variants, and what an environment extends."""
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **options)
+    def __init__(self, conf_source: Any, env: str | None = None, runtime_params: Any = None, **options: Any) -> None:
+        own, self.policy = without_policy(runtime_params)
+        super().__init__(str(conf_source), env, own, **options)
         for name in flatten("", self.runtime_params or {}):
             if name.startswith("_") or "._" in name:
                 raise InputError(f"unknown parameter `{name}`: names that begin with _ are for files alone")
@@ -89,7 +91,7 @@ class LayeredConfigLoader(OmegaConfigLoader):
             MissingConfigException: there are no files, nor an environment of this name.
         """
         if key in self.data:
-            return dict(self.data[key])
+            return {**self.data[key]}
         OmegaConf.register_new_resolver("runtime_params", self._run_parameter, replace=True)
         if not any(list(self._found(layer, key)) for layer in self.layers) and key != "globals":
             raise MissingConfigException(f"{self.conf_source} has no files of {key} for {', '.join(self.layers)}")
@@ -105,8 +107,8 @@ class LayeredConfigLoader(OmegaConfigLoader):
         found = merged_layers(read)
         require_replicate(found, self.replicate)
         # They are asked for three times in a command.
-        self.data[key] = with_defaults(found)
-        return dict(self.data[key])
+        kept: dict[str, Any] = self.data.setdefault(key, with_defaults(found))
+        return kept
 
     @property
     def replicate(self) -> int:
@@ -117,7 +119,7 @@ class LayeredConfigLoader(OmegaConfigLoader):
     def layers(self) -> tuple[str, ...]:
         """Base, recipes and environments that are read, in the order in which they are merged.
 
-        Each is a path below the folder of the configuration, of a folder or, without its suffix, of a file.
+        Each is a path below the configuration, of a folder or, without its suffix, of a file.
 
         Raises:
             InputError: `extends` or `recipe` names what is not there, or what extends another.
@@ -171,7 +173,7 @@ class LayeredConfigLoader(OmegaConfigLoader):
 
     def _place(self, layer: str) -> str:
         # Private: only Kedro knows what an archive calls its folder.
-        return str(self._get_conf_env_path(layer))
+        return self._get_conf_env_path(layer)
 
     def path_of(self, layer: str) -> str:
         """Give the path of the folder or file of a layer."""

@@ -7,12 +7,12 @@ import shlex
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
 from uuid import uuid4
 
+from kedro.framework.context import KedroContext
 from kedro.framework.hooks import hook_impl
 from kedro.framework.project import pipelines
 from kedro.pipeline import Pipeline
@@ -26,6 +26,7 @@ from deephash_pipeline.project.datasets.atomic_file import AtomicFileDataset
 from deephash_pipeline.project.freshness.graph import Catalog, ProjectGraph
 from deephash_pipeline.project.freshness.mending import mending_command, mending_commands_of_seeds
 from deephash_pipeline.project.freshness.waiting import nodes_to_run, with_those_before
+from deephash_pipeline.project.policy import Policy, without_policy
 from deephash_pipeline.provenance import code_version
 from deephash_pipeline.provenance.lock import RunLock, sweep
 from deephash_pipeline.provenance.states import StateKind, summarised
@@ -34,30 +35,7 @@ from deephash_pipeline.training import CheckpointFolder
 logger = logging.getLogger(__name__)
 
 
-@dataclass
-class Policy:
-    """How strict runs are, and by which configuration.
-
-    Attributes:
-        stale_allowed: whether a run may read what is stale.
-        forced: whether what is finished is made anew, trainings with checkpoints too.
-        skipping: whether what is up to date is left out, see `nodes_to_run`.
-        whole: whether a run makes all it needs: then it is worth while to get workers ready.
-        conf_source: folder of the configuration; None for the project's.
-    """
-
-    stale_allowed: bool = False
-    forced: bool = False
-    skipping: bool = False
-    whole: bool = False
-    conf_source: str | None = None
-
-
-POLICY = Policy()
-"""That of the runs of this process."""
-
-
-def refuse_what_is_stale(graph: ProjectGraph, pipeline: Pipeline, run_params: Mapping[str, Any]) -> str:
+def refuse_what_is_stale(graph: ProjectGraph, pipeline: Pipeline, run_params: Mapping[str, Any], policy: Policy) -> str:
     """Return what the report's readers are to know of what is stale; nothing if nothing is.
 
     Raises:
@@ -72,11 +50,11 @@ def refuse_what_is_stale(graph: ProjectGraph, pipeline: Pipeline, run_params: Ma
         more = f" and {len(missing) - 1} more are" if len(missing) > 1 else " is"
         raise InputError(
             f"{graph.path(missing[0])}{more} not there: run the stage that makes it, or "
-            f"`{mending_command(missing, pipeline, graph.catalog, run_params, POLICY.conf_source)}`"
+            f"`{mending_command(missing, pipeline, graph.catalog, run_params, policy.conf_source)}`"
         )
     message = "; ".join(summarised(faults))
     damaged = any(state.kind is StateKind.DAMAGED for _, state in faults)
-    if damaged or not POLICY.stale_allowed:
+    if damaged or not policy.stale_allowed:
         # What is read only where it is there, and is not made by what makes all it needs.
         made = set[str]().union(*(pipelines[name].all_outputs() for name in ("full", FIELD, TUNING)), pipeline.inputs())
         others = {name: seed for name, _ in faults if (seed := graph.another_seed(name)) is not None}
@@ -85,8 +63,8 @@ def refuse_what_is_stale(graph: ProjectGraph, pipeline: Pipeline, run_params: Ma
             remedy = f"delete {' and '.join(unneeded)}, which this run can do without"
         else:
             names = [name for name, _ in faults if name not in others]
-            of_this_seed = [mending_command(names, pipeline, graph.catalog, run_params, POLICY.conf_source)]
-            of_others = mending_commands_of_seeds(others.values(), run_params, POLICY.conf_source)
+            of_this_seed = [mending_command(names, pipeline, graph.catalog, run_params, policy.conf_source)]
+            of_others = mending_commands_of_seeds(others.values(), run_params, policy.conf_source)
             commands = [*(of_this_seed if names else []), *of_others]
             remedy = f"{' and '.join(f'`{each}`' for each in commands)} makes again what is needed"
         raise InputError(f"{message}: {remedy}" + ("" if damaged else "; --stale=allow uses what is stale"))
@@ -108,9 +86,13 @@ class Provenance:
     """Stops a run before its first node if it would read what is stale, and records what its nodes make.
 
     While it runs, no other run may work on the same benchmark. Outputs are recorded in the process that makes them.
+
+    Args:
+        policy: how strict runs are; of a session it is that of its command.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, policy: Policy | None = None) -> None:
+        self._policy = policy or Policy()
         self._lock: RunLock | None = None
         self._nodes: list[Node] = []
         self._graph: ProjectGraph | None = None
@@ -118,6 +100,11 @@ class Provenance:
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what another process finds for itself."""
         return {**vars(self), "_lock": None, "_graph": None}
+
+    @hook_impl
+    def after_context_created(self, context: KedroContext) -> None:
+        """Take the policy that the command has given."""
+        self._policy = getattr(context.config_loader, "policy", Policy())
 
     @hook_impl
     def before_pipeline_run(self, run_params: dict[str, Any], pipeline: Pipeline, catalog: Catalog) -> None:
@@ -128,6 +115,7 @@ class Provenance:
                 have the date that SOURCE_DATE_EPOCH gives them.
         """
         self._end()
+        run_params = {**run_params, "runtime_params": without_policy(run_params.get("runtime_params"))[0]}
         # A date that cannot be is refused here, not when the report begins.
         _written(0)
         graph = ProjectGraph(with_those_before(pipeline, catalog), catalog)
@@ -139,15 +127,15 @@ class Provenance:
             # Raw images are not ours, whatever they are called.
             sweep(folder.parents[1].glob(f"{MADE_HERE}/{folder.name}"))
         try:
-            if POLICY.skipping and (POLICY.stale_allowed or not POLICY.whole):
+            if self._policy.skipping and (self._policy.stale_allowed or not self._policy.whole):
                 # What is up to date reads nothing.
-                waiting = nodes_to_run(pipeline, catalog, POLICY.stale_allowed, POLICY.whole)
+                waiting = nodes_to_run(pipeline, catalog, self._policy.stale_allowed, self._policy.whole)
                 pipeline = pipeline.only_nodes(*waiting)
-            self._banner = refuse_what_is_stale(graph, pipeline, run_params)
+            self._banner = refuse_what_is_stale(graph, pipeline, run_params, self._policy)
         except InputError:
             self._end()
             raise
-        self._forced = uuid4().hex if POLICY.forced else ""
+        self._forced = uuid4().hex if self._policy.forced else ""
         self._began, self._command, self._code = time.time(), command(), code_version(Path(run_params["project_path"]))
         self._nodes, self._graph = graph.nodes, graph
 

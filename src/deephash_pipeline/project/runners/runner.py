@@ -22,8 +22,9 @@ from deephash_pipeline.common import fork_server
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.parameters import validated
 from deephash_pipeline.common.scripts import refuse_unguarded_script
-from deephash_pipeline.project.freshness import POLICY, nodes_to_run
+from deephash_pipeline.project.freshness import nodes_to_run
 from deephash_pipeline.project.freshness.graph import Catalog
+from deephash_pipeline.project.policy import Policy
 from deephash_pipeline.project.runners.hooks import hook_manager_of
 from deephash_pipeline.project.runners.job import IN_WORKER, Job
 from deephash_pipeline.project.runners.loop import NODE_HOOKS, Loop
@@ -53,7 +54,7 @@ class GridRunner(AbstractRunner):
         workers: how many nodes run side by side at most; as many as there are cores by default.
         on_error: whether nodes that do not need a failed one still run (``continue``), or no more start (``stop``).
         is_async: argument of Kedro's interface.
-        unknown: what there is not, such as a misspelt argument.
+        unknown: `policy`, how strict the run is; and what there is not, such as a misspelt argument.
 
     Raises:
         InputError: an argument is unknown or out of its range, or `is_async`.
@@ -68,6 +69,9 @@ class GridRunner(AbstractRunner):
         **unknown: Any,
     ) -> None:
         super().__init__()
+        self.policy = Policy()
+        if isinstance(unknown.get("policy"), Policy):
+            self.policy = unknown.pop("policy")
         if unknown:
             raise InputError(
                 f"a runner knows no `{next(iter(unknown))}`: give workers or on_error, and to RayRunner address or gpus"
@@ -95,12 +99,12 @@ class GridRunner(AbstractRunner):
     ) -> dict[str, Any]:
         """Run a pipeline, or what of it is not up to date. Hooks see the whole pipeline in either case."""
         hook_manager = hook_manager or hook_manager_of()
-        if not POLICY.skipping:
+        if not self.policy.skipping:
             return dict(super().run(pipeline, catalog, hook_manager, run_id, only_missing_outputs))
         outputs: dict[str, Any] = {}
         done = set[str]()
         for _ in range(ROUNDS):
-            waiting = nodes_to_run(pipeline, catalog, POLICY.stale_allowed, POLICY.whole)
+            waiting = nodes_to_run(pipeline, catalog, self.policy.stale_allowed, self.policy.whole)
             if done.issuperset(waiting):
                 break
             if len(waiting) < len(pipeline.nodes):
@@ -143,7 +147,7 @@ class ParallelRunner(GridRunner):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        if POLICY.whole:
+        if self.policy.whole:
             fork_server.start(PRELOADED)
 
     def capacity(self, catalog: Catalog) -> Capacity:
