@@ -107,8 +107,8 @@ class LayeredConfigLoader(OmegaConfigLoader):
         found = merged_layers(read)
         require_replicate(found, self.replicate)
         # They are asked for three times in a command.
-        kept: dict[str, Any] = self.data.setdefault(key, with_defaults(found))
-        return kept
+        self.data[key] = with_defaults(found)
+        return {**self.data[key]}
 
     @property
     def replicate(self) -> int:
