@@ -215,16 +215,15 @@ class LayeredConfigLoader(OmegaConfigLoader):
         if self._is_folder(layer):
             for file in self._found(layer, key):
                 self._content(file)
-            patterns, is_secret = self.config_patterns[key], key == "credentials"
-            found: dict[str, Any] = self.load_and_merge_dir_config(self._place(layer), patterns, key, set(), is_secret)
-            return found
+            options = self.config_patterns[key], key, set(), key == "credentials"
+            return {**self.load_and_merge_dir_config(self._place(layer), *options)}
         if not self._files.isfile(self.path_of(layer)):
             folder = self._place(layer.removeprefix(f"{VARIANTS_FOLDER}/"))
             raise MissingConfigException(
                 f"there is no environment `{Path(layer).name}`, neither {folder} nor {self.path_of(layer)}"
             )
-        said = _section(self._content(self.path_of(layer)), key)
-        stated = OmegaConf.merge(said, self.runtime_params or {}) if key == "parameters" else said
+        stated = _section(self._content(self.path_of(layer)), key)
+        stated = OmegaConf.merge(stated, self.runtime_params or {}) if key == "parameters" else stated
         return {str(name): value for name, value in _resolved(stated).items() if not str(name).startswith("_")}
 
     def statements(self, key: str) -> Iterator[tuple[str, Any]]:
