@@ -215,7 +215,7 @@ class LayeredConfigLoader(OmegaConfigLoader):
         if self._is_folder(layer):
             for file in self._found(layer, key):
                 self._content(file)
-            options = self.config_patterns[key], key, set(), key == "credentials"
+            options: Any = self.config_patterns[key], key, set(), key == "credentials"
             return {**self.load_and_merge_dir_config(self._place(layer), *options)}
         if not self._files.isfile(self.path_of(layer)):
             folder = self._place(layer.removeprefix(f"{VARIANTS_FOLDER}/"))
