@@ -64,7 +64,7 @@ def toy(tmp_path, monkeypatch):
 
 
 def forget():
-    for cached in ("_closure", "_digests", "_definition", "entries_of", "read_module", "_file", "_root"):
+    for cached in ("_closure", "_digests", "_definition", "table_entries", "read_module", "_file", "_root"):
         getattr(sys.modules["deephash_pipeline.provenance.sources"], cached).cache_clear()
 
 
