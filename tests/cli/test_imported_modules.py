@@ -96,7 +96,7 @@ def test_a_search_imports_neither_kedro_nor_pytorch(imported, tmp_path):
     for query in (("--id", 3), ("--vectors", "a.npy")):
         said, _, libraries = imported("search", "a.index", *query)
         assert "recall@10" in said, said
-        assert not libraries & {"torch", "kedro", "mlflow", "timm", "onnxruntime"}
+        assert not libraries & {"torch", "kedro", "mlflow", "timm", "onnxruntime", "sklearn", "pandas"}
 
 
 def test_a_search_by_features_and_a_service_import_no_pytorch(imported, tmp_path):

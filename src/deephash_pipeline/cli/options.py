@@ -1,6 +1,7 @@
 """Arguments and options that several commands share, and the index that they name."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -8,8 +9,9 @@ from deephash_pipeline.cli.vectors import open_vector_index
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.hamming.coded import CodedItems
 from deephash_pipeline.hamming.replacing import holds_vectors
-from deephash_pipeline.photographs import ImageIndex
-from deephash_pipeline.photographs.stored import Runtime
+
+if TYPE_CHECKING:
+    from deephash_pipeline.photographs.stored import Runtime
 
 FOLDER = click.Path(path_type=Path)
 FILE = click.Path(path_type=Path, dir_okay=False, allow_dash=True)
@@ -28,7 +30,7 @@ def opened(
     engine: str | None = None,
     approximate: bool = False,
     read_only: bool = True,
-    runtime: Runtime = "auto",
+    runtime: "Runtime" = "auto",
 ) -> CodedItems:
     """Open an index of images or vectors, or the hasher of one of images with codes in another engine."""
     if engine is None:
@@ -36,6 +38,9 @@ def opened(
             raise InputError("--approximate is for --engine postgresql://...: this index answers exactly")
         if holds_vectors(folder):
             return open_vector_index(folder, read_only)
+        # A search of vectors needs nothing of images.
+        from deephash_pipeline.photographs import ImageIndex  # noqa: PLC0415
+
         return ImageIndex.open(folder, read_only, device, runtime)
     if not folder.is_dir():
         raise InputError(f"there is no index {folder}: name the one whose hasher made the codes")
@@ -43,6 +48,7 @@ def opened(
         raise InputError(f"{folder} has vectors: --engine is for images")
     # A service without another engine needs none of their clients.
     from deephash_pipeline.hamming.engines import default_name, open_engine  # noqa: PLC0415
+    from deephash_pipeline.photographs import ImageIndex  # noqa: PLC0415
 
     codes = open_engine(engine, default_name(folder), approximate)
     return ImageIndex.open(folder, True, device, runtime, codes)
