@@ -1,3 +1,4 @@
+import ast
 import re
 from pathlib import Path
 
@@ -8,28 +9,43 @@ nbformat = pytest.importorskip("nbformat")
 nbclient = pytest.importorskip("nbclient")
 pytestmark = pytest.mark.complete
 
-NOTEBOOK = Path(__file__).resolve().parents[2] / "notebooks" / "explore_results.ipynb"
+NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
 PLOTLY = "application/vnd.plotly.v1+json"
 
 
 @pytest.fixture(scope="module")
 def notebook():
-    return nbformat.read(NOTEBOOK, as_version=4)
+    return nbformat.read(NOTEBOOKS / "explore_results.ipynb", as_version=4)
 
 
 @pytest.fixture(scope="module")
 def outputs(notebook, finished_project):
     """Run the notebook on the results of the small run, and collect what it shows."""
+    return shown_by(notebook, finished_project)
+
+
+def shown_by(notebook, folder):
     client = nbclient.NotebookClient(
-        nbformat.from_dict(notebook), timeout=120, resources={"metadata": {"path": str(finished_project)}}
+        nbformat.from_dict(notebook), timeout=300, resources={"metadata": {"path": str(folder)}}
     )
     executed = client.execute()
     return [output for cell in executed.cells if cell.cell_type == "code" for output in cell.outputs]
 
 
-def test_the_notebook_is_stored_without_outputs(notebook):
-    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+@pytest.mark.parametrize("path", sorted(NOTEBOOKS.glob("*.ipynb")), ids=lambda path: path.stem)
+def test_a_notebook_is_stored_without_outputs(path):
+    code = [cell for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
     assert all(cell.outputs == [] and cell.execution_count is None for cell in code)
+
+
+def test_the_notebook_on_own_images_goes_from_a_folder_to_an_answer_of_the_service(tmp_path):
+    notebook = nbformat.read(NOTEBOOKS / "own_images.ipynb", as_version=4)
+    [settings] = [cell for cell in notebook.cells if "effort = 0.2" in cell.source]
+    settings.source = settings.source.replace("effort = 0.2", "effort = 0.02")
+    *shown, answer = shown_by(notebook, tmp_path)
+    assert sum(PLOTLY in output.data for output in shown if "data" in output) == 1
+    [nearest, *_] = ast.literal_eval(answer.data["text/plain"])
+    assert nearest[1] == 0
 
 
 def test_the_notebook_names_no_benchmark_but_in_its_first_cell(notebook):
@@ -41,6 +57,7 @@ def test_the_notebook_names_no_benchmark_but_in_its_first_cell(notebook):
 def test_the_notebook_shows_tables_figures_and_pictures(outputs):
     shown = [output.data for output in outputs if "data" in output]
     assert sum(PLOTLY in data for data in shown) == 5
+    assert sum(PLOTLY in data and "Plotly.newPlot" in data.get("text/html", "") for data in shown) == 5
     assert sum("image/png" in data for data in shown) == 1
     assert sum("data:image/png;base64," in data.get("text/html", "") for data in shown) == 1
     assert sum("<table" in data.get("text/html", "") for data in shown) == 4
