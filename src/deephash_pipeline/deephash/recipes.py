@@ -87,7 +87,9 @@ ON_FEATURES = Recipe(
         loss=LOSS_PARAMETERS["exponentiated"].model_validate(
             {"loss_scale": "unit", "balance_pairs": True, "temperature": 6.86}
         ),
-        training=TrainingParameters(epochs=60, batch_size=128, learning_rate=0.0812, schedule="one_cycle"),
+        training=TrainingParameters(
+            epochs=60, batch_size=128, learning_rate=0.0812, weight_decay=7.46e-06, schedule="one_cycle"
+        ),
     ),
 )
 """Of a trunk that is not trained, as conf/recipes/frozen_features.yml, where it is said how it was found."""
