@@ -41,9 +41,9 @@ LEVEL, OF_SLOPE = 5.0, 0.2
 """In greys, what may be left over of a block; more by a share of its slopes."""
 LIGHT_LIMITS, COLOUR_LIMITS = (0.4, 4.0, 1.1), (0.8, 4.0, 3.0)
 """What may be left over in the worst block: a base, times of that in the middle one, and at most."""
-SHIFT, AROUND, STEADY = (0.12, 0.5), 8.0, 16.0
-"""Pixels by which a part may have moved, more by a share of what is left over of the middle block, which compression
-makes; the size of a part, and the power of slopes that is hardly any."""
+SHIFT_LIMITS, AROUND, STEADY = (0.12, 0.5, 0.3), 8.0, 16.0
+"""Pixels by which a part may have moved: a base, times of what is left over of the middle block, which compression
+makes, and at most. The size of a part, and the power of slopes that is hardly any."""
 FLAT_FRAME = 3.0, 16.0
 """Greys that half of a frame of one colour may be away from it, and its worst block: at its edge compression acts."""
 EDGE = 6
@@ -199,7 +199,7 @@ def _unexplained(fitted: Fitted, copy: NDArray[np.float32]) -> str | None:
     if _too_much(worst, middle, LIGHT_LIMITS):
         return "other details"
     slope = np.asarray((slopes[0] + slopes[1]) / 2 * known, dtype=np.float32)
-    if _moved(rest, slope)[known].max(initial=0) > SHIFT[0] + SHIFT[1] * middle:
+    if _too_much(float(_moved(rest, slope)[known].max(initial=0)), middle, SHIFT_LIMITS):
         return "parts have moved"
     chroma = [
         gaussian_filter(pixels - grey, (0, COLOURS, COLOURS))
