@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from deephash_pipeline.deephash import DeepHash, FeatureHash, ImageHasher
 
 __all__ = ["DeepHash", "FeatureHash", "ImageHasher"]
-__version__ = "0.2.0"
+__version__ = "1.0.0"
 
 
 def __getattr__(name: str) -> Any:
