@@ -64,23 +64,22 @@ class Exchanged:
         return self.array.__dlpack_device__()
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda z: torch.tensor(z, requires_grad=True),
-        lambda z: torch.tensor(z).bfloat16(),
-        lambda z: [torch.tensor(row) for row in z],
-        lambda z: pa.FixedSizeListArray.from_arrays(pa.array(z.ravel()), z.shape[1]),
-        lambda z: pa.chunked_array([pa.array(list(z[:7])), pa.array(list(z[7:]))]),
-        lambda z: pd.Series(list(z)),
-        pd.DataFrame,
-        lambda z: z.astype(ml_dtypes.bfloat16),
-        Exchanged,
-        list,
-        lambda z: z.tolist(),
-    ],
-    ids=str,
-)
+FORMS = {
+    "tensor that requires a gradient": lambda z: torch.tensor(z, requires_grad=True),
+    "tensor of bfloat16": lambda z: torch.tensor(z).bfloat16(),
+    "list of tensors": lambda z: [torch.tensor(row) for row in z],
+    "Arrow lists of a fixed size": lambda z: pa.FixedSizeListArray.from_arrays(pa.array(z.ravel()), z.shape[1]),
+    "Arrow chunks": lambda z: pa.chunked_array([pa.array(list(z[:7])), pa.array(list(z[7:]))]),
+    "series": lambda z: pd.Series(list(z)),
+    "data frame": pd.DataFrame,
+    "array of bfloat16": lambda z: z.astype(ml_dtypes.bfloat16),
+    "DLPack": Exchanged,
+    "list of arrays": list,
+    "list of lists": lambda z: z.tolist(),
+}
+
+
+@pytest.mark.parametrize("make", FORMS.values(), ids=FORMS)
 def test_vectors_come_as_whatever_libraries_have_them_in(vectors, make):
     source = ArrayVectors(make(vectors))
     assert (source.count, source.width) == vectors.shape
