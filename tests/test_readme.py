@@ -51,7 +51,11 @@ def test_a_folder_is_indexed_and_searched(tmp_path, monkeypatch):
 
 def test_embeddings_are_indexed_and_served_by_one_command(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    exec(compile(PYTHON[0], "README.md", "exec"), {})
+    names = {}
+    for block in PYTHON:
+        exec(compile(block, "README.md", "exec"), names)
+    assert names["answers"].ids[0, 0] == 7
+    assert names["answers"].scores[0, 0] > 0.999
     [curl] = [shlex.split(line) for line in README.splitlines() if line.startswith("curl ")]
     url, question = curl[-1], Path(curl[curl.index("-d") + 1].removeprefix("@")).read_bytes()
     answers = []
