@@ -126,7 +126,7 @@ def is_below(module, packages):
     return any(f"{module}.".startswith(f"deephash_pipeline.{package}.") for package in packages)
 
 
-FOLLOWED = ("_closure", "_digests", "_definition", "entries_of", "read_module", "_file")
+FOLLOWED = ("_closure", "_digests", "_definition", "table_entries", "read_module", "_file")
 
 
 @pytest.fixture

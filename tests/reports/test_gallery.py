@@ -37,7 +37,7 @@ def gallery_of(given_sides, queries=8, neighbours=10, seed=0):
         CodedImages(*(given_sides[f"{side}_{part}"] for part in ("images", "labels", "codes")))
         for side in ("query", "database")
     )
-    with patch.multiple("deephash_pipeline.reports.gallery", ROWS=queries, COLUMNS=neighbours):
+    with patch.multiple("deephash_pipeline.reports.gallery", GALLERY_ROWS=queries, GALLERY_COLUMNS=neighbours):
         return retrieval_gallery(*shown, given_sides["class_names"], given_sides["code_length"], seed)
 
 

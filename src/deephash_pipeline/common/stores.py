@@ -59,7 +59,7 @@ def joined_address(address: str | Path, name: str) -> str:
     """Return the address of a file below another address; a name that is an address itself stays.
 
     Example:
-        >>> joined_address("s3://bucket/images/", "cat/1.png"), joined("images", "/data/1.png")
+        >>> joined_address("s3://bucket/images/", "cat/1.png"), joined_address("images", "/data/1.png")
         ('s3://bucket/images/cat/1.png', '/data/1.png')
     """
     if is_remote(name) or os.path.isabs(name):

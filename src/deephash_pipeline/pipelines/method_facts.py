@@ -17,7 +17,8 @@ class MethodFacts:
     """Attributes of a class, see `HashFunction` and `HashingLoss`, where they are explained.
 
     Example:
-        >>> HASH_FUNCTION_FACTS["itq"].display_name, HASH_FUNCTIONS["ksh"].supervised, LOSS_FACTS["dpsh"].several_labels
+        >>> itq, ksh = HASH_FUNCTION_FACTS["itq"], HASH_FUNCTION_FACTS["ksh"]
+        >>> itq.display_name, ksh.supervised, LOSS_FACTS["dpsh"].several_labels
         ('ITQ', True, True)
     """
 

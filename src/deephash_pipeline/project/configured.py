@@ -1,6 +1,5 @@
 """The hook that completes Kedro's parameters: by the names that the configuration gives them, and with the grid."""
 
-import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -15,7 +14,7 @@ from deephash_pipeline.project.replicate import REPLICATE
 
 
 class NamedParameters:
-    """Gives every catalog its parameters by dotted names, and the cells of the grid; Kedro-Viz its late layout."""
+    """Gives every catalog its parameters by dotted names, and the cells of the grid."""
 
     def __init__(self) -> None:
         self._stated: Mapping[str, Any] = {}
@@ -26,11 +25,6 @@ class NamedParameters:
         # Private: else Kedro makes every pipeline there is. A run, by Kedro itself, says which it looks at.
         context._pipelines_to_validate = [FIELD_AT_A_GLANCE]
         self._stated = context.config_loader["parameters"]
-        if "kedro_viz.server" in sys.modules:
-            # This process is to show or to write pictures of pipelines.
-            from deephash_pipeline.project.viz import lay_out_late  # noqa: PLC0415
-
-            lay_out_late()
 
     @hook_impl
     def after_catalog_created(self, catalog: CatalogProtocol[Any, Any], parameters: dict[str, Any]) -> None:

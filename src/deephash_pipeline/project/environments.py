@@ -14,10 +14,12 @@ Globals that nothing reads are refused: they are misspelt.
 """
 
 import difflib
+import importlib
 import io
 import logging
 import os
 import re
+import sys
 from collections import ChainMap
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -77,6 +79,9 @@ class LayeredConfigLoader(OmegaConfigLoader):
         for name in flatten("", self.runtime_params or {}):
             if name.startswith("_") or "._" in name:
                 raise InputError(f"unknown parameter `{name}`: names that begin with _ are for files alone")
+        if "kedro_viz.server" in sys.modules:
+            # This process is to show or to write pictures of pipelines; Kedro-Viz calls no hooks of a project.
+            importlib.import_module("deephash_pipeline.project.viz").lay_out_late()
         if LOCAL_FOLDER not in (self.env, self.default_run_env):
             for unread in self._all_files(LOCAL_FOLDER):
                 logger.warning("%s is not read: move it to conf/<name>/, and add --env=<name>", unread)
