@@ -28,7 +28,7 @@ from deephash_pipeline.deephash.candidates import held_out_map
 from deephash_pipeline.deephash.features import PHOTOGRAPHS
 from deephash_pipeline.deephash.training_set import LabelledImages
 from deephash_pipeline.hashing import HASH_FUNCTIONS
-from deephash_pipeline.images.augmentation import augment
+from deephash_pipeline.images.augmentation import AugmentationParameters, augment
 from deephash_pipeline.retrieval import chance_level, count_distances, mean_average_precision, pack_bits
 
 BITS = 48
@@ -145,15 +145,12 @@ def plain_network(data: DataSet, pretraining: PreTrainingParameters | None) -> f
 
     layers = [*block(3, 32), *block(32, 64), *block(64, 128), *block(128, 128)]
     trunk = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(128, BITS), nn.BatchNorm1d(BITS))
-    head = nn.Linear(BITS, len(data.classes) and int(labels.max()) + 1)
+    head = nn.Linear(BITS, int(labels.max()) + 1)
     network, epochs, size = nn.Sequential(trunk, nn.Tanh(), head), 40, 32
     optimizer = torch.optim.Adam(network.parameters())
     steps = epochs * (len(images) // size)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=3e-3, total_steps=steps + 1)
-    moves = (
-        pretraining
-        or PreTrainingParameters.model_validate({"training": {"epochs": 1, "batch_size": 2, "learning_rate": 1}})
-    ).augmentation
+    moves = pretraining.augmentation if pretraining else AugmentationParameters()
     for epoch in range(epochs):
         order = torch.randperm(len(images))
         for step in range(len(images) // size):
@@ -167,11 +164,16 @@ def plain_network(data: DataSet, pretraining: PreTrainingParameters | None) -> f
     trunk.eval()
 
     @torch.no_grad()
-    def codes(batch: Tensor) -> NDArray[np.uint8]:
-        return pack_bits(np.concatenate([(trunk(part / 64 - 2) >= 0).numpy() for part in batch.split(256)]))
+    def bits(batch: Tensor) -> NDArray[np.bool_]:
+        return np.concatenate([(trunk(part / 64 - 2) >= 0).numpy() for part in batch.split(256)])
 
-    found = count_distances(codes(queries), data.query_classes, codes(images), data.classes, BITS)
-    return mean_average_precision(found)
+    return map_of(bits(queries), bits(images), data)
+
+
+def map_of(query_bits: NDArray[np.bool_], bits: NDArray[np.bool_], data: DataSet) -> float:
+    """MAP of the queries' bits in those of the images."""
+    codes = pack_bits(query_bits), pack_bits(bits)
+    return mean_average_precision(count_distances(codes[0], data.query_classes, codes[1], data.classes, BITS))
 
 
 def measure(data: DataSet) -> dict[str, float | str]:
@@ -190,14 +192,7 @@ def measure(data: DataSet) -> dict[str, float | str]:
     in_colour = data._replace(images=colour[0], queries=colour[1])
     z = hasher.features(data.images)
     itq = HASH_FUNCTIONS["itq"](BITS, random_state=0).fit(z)
-    found = count_distances(
-        pack_bits(itq.transform(hasher.features(data.queries))),
-        data.query_classes,
-        pack_bits(itq.transform(z)),
-        data.classes,
-        BITS,
-    )
-    row["ITQ on its features"] = mean_average_precision(found)
+    row["ITQ on its features"] = map_of(itq.transform(hasher.features(data.queries)), itq.transform(z), data)
     timed("plain network", lambda: plain_network(in_colour, hasher.chosen_pretraining_))
     for name in ("itq", "sdh"):
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.retrieval import pack_bits
 
 if TYPE_CHECKING:
     from deephash_pipeline.hashing import Encoder
@@ -88,15 +89,5 @@ class Coder:
         packed = np.empty((len(unit), -(-self.code_length // 8)), dtype=np.uint8)
         for start in range(0, len(unit), ROWS_AT_ONCE):
             some = slice(start, start + ROWS_AT_ONCE)
-            packed[some] = packed_signs(self.outputs(unit[some]))
+            packed[some] = pack_bits(self.outputs(unit[some]) >= 0)
         return packed
-
-
-def packed_signs(outputs: NDArray[np.float32]) -> NDArray[np.uint8]:
-    """Codes whose bit is 1 where an output is at least 0, packed.
-
-    Example:
-        >>> packed_signs(np.array([[0.5, -1.0, 0.0]], dtype=np.float32))
-        array([[160]], dtype=uint8)
-    """
-    return np.packbits(outputs >= 0, axis=1)
