@@ -24,6 +24,13 @@ from deephash_pipeline.training import ArrayInputs, LabelledInputs, TrainingPara
 from deephash_pipeline.training.gradients import LearnsCodes
 
 CPU = torch.device("cpu")
+IDENTIFIER = r"(doi:10\.\d{4,}/\S+|arXiv:\d{4}\.\d{4,5})"
+WITHOUT_IDENTIFIER = {
+    "greedy_hash": "NeurIPS gives no DOI, and there is no preprint",
+    "greedy_hash_unsupervised": "NeurIPS gives no DOI, and there is no preprint",
+    "psldh": "its DOI could not be checked: the address of the authors' code",
+    "dshsd": "its DOI could not be checked: the address at the publisher",
+}
 CLASSES = 4
 LABELS = np.arange(120) % CLASSES
 CHANGED = {"exponentiated": {"loss_scale": "unit", "balance_pairs": True}}
@@ -36,9 +43,21 @@ each_loss = pytest.mark.parametrize(
 def test_a_loss_says_its_name_its_paper_and_what_its_constructor_needs_of_a_training_set(loss):
     keywords = inspect.signature(loss).parameters
     assert loss.display_name
-    assert re.search(r"^[A-Z].+, .+, [A-Z]\w+ 20\d\d(, (doi:10\.\d{4,}/\S+|arXiv:\d{4}\.\d{4,5}))?$", loss.reference)
+    assert re.search(rf"^[A-Z].+, .+, [A-Z]\w+ 20\d\d(, ({IDENTIFIER}|https?://\S+))?$", loss.reference)
     assert list(keywords)[: len(loss.needs)] == list(loss.needs)
     assert all(keyword.default is not keyword.empty for keyword in list(keywords.values())[len(loss.needs) :])
+
+
+def test_every_paper_of_a_loss_has_a_doi_or_a_number_of_arxiv():
+    assert {name for name, loss in LOSSES.items() if not re.search(IDENTIFIER, loss.reference)} == set(
+        WITHOUT_IDENTIFIER
+    )
+
+
+def test_where_a_loss_speaks_of_the_authors_code_it_says_where_that_is():
+    # No repository of IDHN's and of MDSH's authors could be checked.
+    silent = {name for name, loss in LOSSES.items() if "authors' code" in loss.__doc__ and "<https" not in loss.__doc__}
+    assert silent <= {"idhn", "mdsh"}
 
 
 @pytest.mark.parametrize("name", LOSSES)

@@ -37,7 +37,10 @@ class COSDISH(DiscreteHashFunction):
     """
 
     display_name = "COSDISH"
-    reference = "Kang, Li & Zhou, Column sampling based discrete supervised hashing, AAAI 2016"
+    reference = (
+        "Kang, Li & Zhou, Column sampling based discrete supervised hashing, AAAI 2016, "
+        "http://cs.nju.edu.cn/lwj/paper/AAAI16_COSDISH.pdf"
+    )
     rounds: PositiveInt = 10
     alternations: PositiveInt = 3
     columns_per_bit: PositiveInt = 4

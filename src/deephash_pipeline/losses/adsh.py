@@ -21,6 +21,8 @@ class ADSH(SampleCodesLoss):
     database, never V, which labels alone could make. Metrics: those of `code_metrics` for h, and ``code_agreement``,
     the share of signs of u that are the bits of V.
 
+    The authors' code: <https://github.com/jiangqy/ADSH-AAAI2018>.
+
     Args:
         code_length: bits.
         labels: class labels of the training set.

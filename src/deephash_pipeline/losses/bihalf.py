@@ -17,6 +17,8 @@ class BiHalf(HashingLoss):
     (u - b)^2, which this loss has as a term. It reads no label; of an odd batch the last sample has no partner.
     Metrics: those of `code_metrics` for u.
 
+    The authors' code: <https://github.com/liyunqianggyn/Deep-Unsupervised-Image-Hashing>.
+
     Args:
         gamma: weight of the pull of u to b; 6 in the authors' code.
 

@@ -20,6 +20,8 @@ class CIBHash(HashingLoss):
     hash layer alone, and the augmentation is that of the configuration. It reads no label; of an odd batch the last
     sample is left out. Metrics: those of `code_metrics` for 2 p - 1.
 
+    The authors' code: <https://github.com/zexuanqiu/CIBHash>.
+
     Args:
         temperature: tau; 0.3 in the authors' code.
         divergence_weight: weight of the divergence; 0.001 there.

@@ -23,6 +23,8 @@ class CSQ(ClassCentresLoss):
     loss of pairs, which their paper does not have; neither has this one. Metrics: those of `code_metrics` for tanh(u),
     and ``bit_accuracy``, the share of bits that are those of the centre.
 
+    The authors' code: <https://github.com/yuanli2333/Hadamard-Matrix-for-hashing>.
+
     Args:
         code_length: bits.
         classes: number of classes.

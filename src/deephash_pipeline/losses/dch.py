@@ -19,6 +19,8 @@ class DCH(HashingLoss):
     the same in total. What u lacks to a code costs log(1 + d(|u|, 1) / gamma). Metrics: those of `code_metrics` for u
     scaled to the length of a code.
 
+    The authors' code: <https://github.com/thulab/DeepHash>.
+
     Args:
         gamma: distance at which "similar" is as likely as not. None for the authors' 20 from 60 bits on, and below it a
             third of the bits.

@@ -30,6 +30,8 @@ class DFH(SampleCodesLoss):
     of `code_metrics` for u, and ``code_agreement``, the share of its signs that are the bits of B. Of an image with
     several labels C y is the sum of their centres.
 
+    The authors' code: <https://github.com/liyunqianggyn/Push-for-Quantization-Deep-Fisher-Hashing>.
+
     Args:
         code_length: bits.
         labels: class labels of the training set.

@@ -13,8 +13,11 @@ from deephash_pipeline.losses.pairs import balanced_mean, mean_over, pair_log_od
 class DHN(HashingLoss):
     """Likelihood of "similar" with log-odds theta = u_i . u_j / 2, and a smooth pull of |u| to 1, log cosh(|u| - 1).
 
-    A pair costs log(1 + exp(-Y theta)), Y of 1 for similar pairs and -1 for others. Metrics: those of `code_metrics`,
-    with u itself for the relaxed code.
+    A pair costs log(1 + exp(-Y theta)), Y of 1 for similar pairs and -1 for others. The paper adds pairs
+    and samples up; here either term is a mean, so that lambda means the same for a batch of any size.
+    Metrics: those of `code_metrics`, with u itself for the relaxed code.
+
+    The authors' code: <https://github.com/thulab/DeepHash>.
 
     Args:
         quantisation_weight: lambda, of the mean of log cosh(|u| - 1) over samples and bits; 0.1 to 1 in the authors'
@@ -30,7 +33,10 @@ class DHN(HashingLoss):
     """
 
     display_name = "DHN"
-    reference = "Zhu, Long, Wang & Cao, Deep hashing network for efficient similarity retrieval, AAAI 2016"
+    reference = (
+        "Zhu, Long, Wang & Cao, Deep hashing network for efficient similarity retrieval, AAAI 2016, "
+        "doi:10.1609/aaai.v30i1.10235"
+    )
     several_labels = True
     quantisation_weight: NonNegativeFloat = 0.1
     balance_pairs: bool = True

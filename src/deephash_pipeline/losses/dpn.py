@@ -16,6 +16,8 @@ class DPN(ClassCentresLoss):
     up, a factor that is the learning rate's. Centres are codes of fair, independent bits, drawn once. Metrics: those of
     `code_metrics` for u, and ``bit_accuracy``, the share of bits on the side of most labels.
 
+    Code of one of the authors: <https://github.com/kamwoh/DPN>.
+
     Args:
         code_length: bits.
         classes: number of classes.

@@ -12,6 +12,7 @@ class DPSH(HashingLoss):
 
     A pair costs log(1 + exp(-Y theta)), Y of 1 within a class and -1 across. The mean is over the pairs of a batch,
     both of whose samples are variables; the authors pair a batch with codes of the whole set, kept from earlier steps.
+    DeepHash-pytorch is <https://github.com/swuxyj/DeepHash-pytorch>.
     Metrics: those of `code_metrics`, with u itself for the relaxed code.
 
     Args:

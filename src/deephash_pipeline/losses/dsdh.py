@@ -22,6 +22,8 @@ class DSDH(SampleCodesLoss):
     ridge 0.1, and solves B in each batch from 55 U + Y W'. Its pairs are a sum over n training images, here a mean, so
     that its numbers are eta = 55 / n, mu = 1 / n and nu = 0.1 / n: docs/results/field.md has both.
 
+    The authors' code: <https://github.com/liqi-casia/DSDH-HashingCode>.
+
     Args:
         code_length: bits.
         labels: class labels of the training set.

@@ -13,7 +13,12 @@ class DSH(HashingLoss):
     """Contrastive loss: similar pairs are pulled together, dissimilar ones apart, up to a squared distance of 2K.
 
     With d = |u_i - u_j|^2 a similar pair costs d / 2, another one max(0, 2K - d) / 2. Not density sensitive hashing,
-    which has the same initials. Metrics: those of `code_metrics`, with u itself for the relaxed code.
+    which has the same initials.
+
+    The paper adds what both samples of each pair lack to a code, twice the mean over samples that is taken here: its
+    alpha of 0.01 is 0.02 here. Metrics: those of `code_metrics`, with u itself for the relaxed code.
+
+    The authors' code: <https://github.com/lhmRyan/deep-supervised-hashing-DSH>.
 
     Args:
         quantisation_weight: alpha, of the sum of | |u_k| - 1 | over bits, a mean over samples; 0.01 in the paper.

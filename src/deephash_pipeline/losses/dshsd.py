@@ -12,6 +12,7 @@ class DSHSD(HashingLoss):
     """Classification by a softmax layer on h = tanh(u), and the contrastive loss of DSH on h.
 
     The softmax layer belongs to the network, which gives the logits: `deephash_pipeline.networks.ClassificationHead`.
+    DeepHash-pytorch is <https://github.com/swuxyj/DeepHash-pytorch>, by others than the authors.
     Metrics: those of `code_metrics` for h, and the ``accuracy`` of the softmax layer.
 
     Args:
@@ -27,7 +28,10 @@ class DSHSD(HashingLoss):
     """
 
     display_name = "DSHSD"
-    reference = "Wu et al., Deep supervised hashing based on stable distribution, Access 2019"
+    reference = (
+        "Wu et al., Deep supervised hashing based on stable distribution, Access 2019, "
+        "https://ieeexplore.ieee.org/document/8648432"
+    )
     classification_head = "relaxed_code"
     contrast_weight: NonNegativeFloat = 0.05
     margin_per_bit: PositiveFloat = 2.0

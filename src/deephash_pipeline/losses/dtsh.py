@@ -16,6 +16,8 @@ class DTSH(HashingLoss):
     authors draw 50 similar and 50 dissimilar images of each other class for every image. Metrics: those of
     `code_metrics`, with u itself for the relaxed code.
 
+    The authors' code: <https://github.com/Minione/DTSH>.
+
     Args:
         margin_share: alpha over the code length; the authors' alpha is half of the bits.
         quantisation_weight: eta, of the mean square of u - sign(u) over samples and bits. The authors' 100 is of a sum

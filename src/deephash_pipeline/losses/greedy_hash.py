@@ -15,6 +15,8 @@ class GreedyHash(HashingLoss):
     softmax layer, belong to the network, which gives the logits: `deephash_pipeline.networks.ClassificationHead`.
     Metrics: those of `code_metrics` for u, and the ``accuracy`` of the softmax layer.
 
+    The authors' code: <https://github.com/ssppp/GreedyHash>.
+
     Args:
         quantisation_weight: alpha, of the mean of | |u| - 1 |^3 over samples and bits; 0.1 in the authors' code for
             CIFAR-10.
@@ -31,7 +33,8 @@ class GreedyHash(HashingLoss):
 
     display_name = "GreedyHash"
     reference = (
-        "Su, Zhang, Han & Tian, Greedy hash: towards fast optimization for accurate hash coding in CNN, NeurIPS 2018"
+        "Su, Zhang, Han & Tian, Greedy hash: towards fast optimization for accurate hash coding in CNN, NeurIPS 2018, "
+        "https://github.com/ssppp/GreedyHash"
     )
     classification_head = "code"
     quantisation_weight: NonNegativeFloat = 0.1
@@ -49,6 +52,8 @@ class GreedyHashUnsupervised(HashingLoss):
 
     The loss is `cosine_distortion` of sign(u), whose gradient is taken for that of u, and weight times the mean of
     | |u| - 1 |^3 over samples and bits. It reads no label. Metrics: those of `code_metrics` for u.
+
+    The authors' code: <https://github.com/ssppp/GreedyHash>.
 
     Args:
         quantisation_weight: 0.1 in the authors' code.

@@ -22,6 +22,8 @@ class HashNet(HashingLoss):
     Beta follows the share of the training that is done, so it has no state of its own; the authors' moves in 50 steps.
     Defaults are those of the authors' PyTorch code. Metrics: those of `code_metrics` for tanh(beta u), and ``beta``.
 
+    The authors' code: <https://github.com/thuml/HashNet>.
+
     Args:
         likelihood_slope: alpha times the code length, in the log-odds alpha h_i . h_j of "same class".
         growth: number in beta = (1 + growth progress)^power, which rises during training. The authors take the root of

@@ -12,7 +12,8 @@ class LCDSH(HashingLoss):
     """Likelihood of "similar", and the similarities of u kept when u becomes its signs.
 
     With theta = u_i . u_j / 2 a pair costs log(1 + exp(-Y theta)), Y of 1 for similar pairs and -1 for others, and
-    weight (sigma(theta) - sigma(b_i . b_j / 2))^2, b = sign(u) a constant. Metrics: those of `code_metrics` for u.
+    weight (sigma(theta) - sigma(b_i . b_j / 2))^2, b = sign(u) a constant. Either term is a mean over pairs.
+    DeepHash-pytorch is <https://github.com/swuxyj/DeepHash-pytorch>. Metrics: those of `code_metrics` for u.
 
     Args:
         locality_weight: weight of the square; 3 in DeepHash-pytorch.

@@ -20,6 +20,8 @@ class OrthoHash(ClassCentresLoss):
     `code_metrics` for u scaled to the length of a code, and ``accuracy``, the share of samples whose largest cosine is
     with the centre of a label of theirs.
 
+    The authors' code: <https://github.com/kamwoh/orthohash>.
+
     Args:
         code_length: bits.
         classes: number of classes.

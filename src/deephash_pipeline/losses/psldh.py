@@ -19,6 +19,8 @@ class PSLDH(ClassCentresLoss):
     (h - sign(h))^2. The authors find the centres by descent; here they are those of `hash_centres`. Metrics: those of
     `code_metrics` for h, and ``accuracy``, the share of samples nearest to the centre of their class.
 
+    The authors' code: <https://github.com/rongchengtu1/PSLDH>.
+
     Args:
         code_length: bits.
         classes: number of classes.
@@ -41,7 +43,10 @@ class PSLDH(ClassCentresLoss):
     """
 
     display_name = "PSLDH"
-    reference = "Tu, Mao, Guo, Wei & Wang, Partial-softmax loss based deep hashing, WWW 2021"
+    reference = (
+        "Tu, Mao, Guo, Wei & Huang, Partial-softmax loss based deep hashing, WWW 2021, "
+        "https://github.com/rongchengtu1/PSLDH"
+    )
     slope: PositiveFloat = 0.2
     margin: Annotated[float, Field(ge=0, lt=2)] = 0.2
     quantisation_weight: NonNegativeFloat = 0.01

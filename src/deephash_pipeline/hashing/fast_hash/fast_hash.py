@@ -28,8 +28,8 @@ class FastHash(HashFunction):
     bits that the trees then say are those that the next bit adds to. Bit k of a row is 1 if and only if the votes of
     its trees add up to at least 0.
 
-    Defaults are those of the authors' code. Rows with several labels are similar if they share one; a row is in the
-    blocks of all its labels.
+    Defaults are those of the authors' code, <https://bitbucket.org/chhshen/fasthash>. Rows with several labels are
+    similar if they share one; a row is in the blocks of all its labels.
 
     Args:
         code_length: number of bits per code, 1 to 4,096.
