@@ -68,7 +68,7 @@ viz: $(VENV)/viz
 
 # Opens on the runs of the benchmark; by itself MLflow opens on its pages for language models, whatever kind an experiment is of.
 EXPERIMENT = $(shell $(PYTHON) -c "import sqlite3; print(*sqlite3.connect('file:mlflow.db?mode=ro', uri=True).execute('select experiment_id from experiments where name = ?', ['$(BENCHMARK)']).fetchone())" 2>/dev/null)
-RUNS = http://127.0.0.1:5000/\#/experiments/$(EXPERIMENT)?workflowType=machine_learning
+RUNS = http://127.0.0.1:5000/\#/experiments/$(EXPERIMENT)/runs?workflowType=machine_learning&viewStateShareKey=cells
 mlflow: $(VENV)/installed
 	@echo "The runs: $(RUNS)"
 	@$(call open,5000,$(RUNS)) & \

@@ -1,3 +1,4 @@
+import json
 import logging
 import sqlite3
 import time
@@ -8,7 +9,10 @@ from git import Repo
 from kedro.pipeline import Node, Pipeline
 from mlflow import MlflowClient
 
+from deephash_pipeline.hashing import ITQ
+from deephash_pipeline.project.datasets import EncoderDataset
 from deephash_pipeline.project.tracking import MlflowTracking
+from deephash_pipeline.project.tracking.description import run_name
 from deephash_pipeline.provenance import Origin
 from deephash_pipeline.provenance.manifest import read_manifest
 from tests.project.datasets.kinds import json_dataset
@@ -40,9 +44,12 @@ def test_a_run_is_a_parent_with_parameters_tags_and_artifacts_and_each_cell_a_ch
     assert stored["report.html"] == "<h1>Report</h1>"
     assert child.info.run_name == "itq.b12"
     assert child.info.status == "FINISHED"
-    assert child.data.params == {"method": "itq", "code_length": "12"}
+    assert child.data.params == {"method": "itq", "method_name": "ITQ", "code_length": "12"}
+    assert artifacts(project, child) == {"curves.csv": "kind,point,precision,recall\nradius,0,1.0,0.25\n"}
     assert child.data.metrics.pop("seconds") >= 0
     assert child.data.metrics == {"mean_average_precision": 0.5, "queries": 7.0}
+    view = json.loads(client().get_experiment_by_name("parent").tags["mlflow.sharedViewState.cells"])
+    assert view["selectedColumns"][0] == view["orderByKey"] == "metrics.`mean_average_precision`"
     # The experiment opens on its runs.
     assert client().get_experiment_by_name("parent").tags["mlflow.experimentKind"] == "custom_model_development"
 
@@ -67,7 +74,7 @@ def test_a_history_of_any_length_is_logged_whole(project, client):
     _, (child,) = runs(client(), "long")
     logged = client().get_metric_history(child.info.run_id, "training/loss")
     assert sorted(point.step for point in logged) == epochs.tolist()
-    assert child.data.params == {"method": "itq", "code_length": "12"}
+    assert child.data.params == {"method": "itq", "method_name": "ITQ", "code_length": "12"}
 
 
 def test_a_partial_run_logs_only_what_is_stored(project, client, caplog):
@@ -78,7 +85,7 @@ def test_a_partial_run_logs_only_what_is_stored(project, client, caplog):
     with caplog.at_level(logging.WARNING, "deephash_pipeline"):
         hook.after_pipeline_run(pipeline=PIPELINE, catalog=catalog)
     parent, children = runs(client(), "partial")
-    assert parent.info.status == "FINISHED" and parent.info.run_name == "__default__ digits"
+    assert parent.info.status == "FINISHED" and parent.info.run_name == "full digits"
     assert not children and not artifacts(project, parent)
     assert not caplog.records
 
@@ -143,6 +150,38 @@ def test_the_parent_of_a_run_that_only_reports_has_the_map_of_all_cells(project,
     assert not children
 
 
+def test_a_run_that_makes_nothing_new_logs_no_child_so_that_the_best_map_is_found_once(project, client):
+    run(project, stored_catalog("once"))
+    run(project, stored_catalog("once", **{"itq.b12.metrics": METRICS}), REPORTING)
+    experiment = client().get_experiment_by_name("once").experiment_id
+    assert len(client().search_runs([experiment])) == 3
+    best = client().search_runs([experiment], "metrics.mean_average_precision > 0")
+    assert [found.info.run_name for found in best] == ["itq.b12"]
+    parents = client().search_runs([experiment], "metrics.`map/itq.b12` > 0")
+    assert len(parents) == 2
+
+
+def test_a_child_has_what_its_cell_encodes_by_without_a_copy(project, client):
+    catalog = stored_catalog("model")
+    file = project / "data" / "encoder.safetensors"
+    catalog["itq.b12.encoder"] = EncoderDataset(filepath=str(file))
+    catalog["itq.b12.encoder"].save(ITQ(code_length=4).fit(np.eye(9, 6)))
+    run(project, catalog)
+    _, (child,) = runs(client(), "model")
+    logged = project / "mlartifacts" / child.info.run_id / "artifacts" / "encoder.safetensors"
+    assert logged.samefile(file)
+    assert child.data.tags["model"] == "data/encoder.safetensors"
+    file.unlink()
+    assert EncoderDataset(filepath=str(logged)).load().get_params()["code_length"] == 4
+
+
+def test_a_run_is_named_by_what_was_selected():
+    spaces = [f"{stage}.{cell}" for cell in ("itq.b12", "itq.b48") for stage in ("baseline_hashing", "evaluation")]
+    assert run_name({"pipeline_names": ["full"], "namespaces": spaces, "env": "mnist"}) == "full itq.b12, itq.b48"
+    several = run_name({"pipeline_names": ["field"], "tags": ["a", "b"], "to_nodes": ["c", "d", "e"]})
+    assert several == "field tags=a, tags=b, to_nodes=c, and 2 more"
+
+
 def test_a_cell_is_logged_while_the_run_goes_on(project, client):
     measured, seen = [], []
 
@@ -185,15 +224,17 @@ def test_what_a_cell_was_made_from_and_with_is_its_runs(project, client):
     metrics.save({**METRICS, "queries": 7, "chance_level": None})
     catalog["itq.b12.metrics"] = metrics
     hook = MlflowTracking()
-    run_params = {"project_path": project.as_posix(), "pipeline_names": ["reporting"], "env": None}
-    hook.before_pipeline_run(run_params=run_params, pipeline=REPORTING, catalog=catalog)
-    hook.before_node_run(node=REPORTING.nodes[0])
-    hook.after_pipeline_run(pipeline=REPORTING, catalog=catalog)
+    run_params = {"project_path": project.as_posix(), "pipeline_names": ["evaluation"], "env": None}
+    hook.before_pipeline_run(run_params=run_params, pipeline=CELL, catalog=catalog)
+    hook.before_node_run(node=CELL.nodes[0])
+    hook.after_node_run(node=CELL.nodes[0], catalog=catalog)
+    hook.after_pipeline_run(pipeline=CELL, catalog=catalog)
     _, (child,) = runs(client(), "digests")
     assert child.data.tags["digest.itq.b12.codes"] == "c" * 32
     assert child.data.tags["digest.raw_images"] == "a" * 32
     assert child.data.params == {
         "method": "itq",
+        "method_name": "ITQ",
         "code_length": "12",
         "fine_tuning.itq.training.epochs": "3",
         "experiment.seed": "7",

@@ -20,7 +20,7 @@ from deephash_pipeline.project.tracking import MlflowTracking
 from deephash_pipeline.project.tracking.store import MlflowStore
 from deephash_pipeline.training import TrainingInterrupted
 from tests.project.datasets.kinds import json_dataset
-from tests.project.tracking.tracked_runs import CELL, METRICS, PIPELINE, REPORTING, run, runs, stored_catalog
+from tests.project.tracking.tracked_runs import CELL, PIPELINE, run, runs, stored_catalog
 
 HISTORY = pd.DataFrame({"epoch": [1, 2], "loss": [0.9, 0.4]})
 
@@ -156,11 +156,11 @@ def test_a_result_that_mlflow_refuses_costs_only_itself(project, client, caplog)
 
 
 def test_a_cell_whose_files_cannot_be_read_leaves_no_run_open(project, tmp_path, client, caplog):
-    catalog = stored_catalog("broken", **{"itq.b12.metrics": METRICS})
+    catalog = stored_catalog("broken")
     (tmp_path / "history.json").write_text("{")
     catalog["itq.b12.history"] = json_dataset(str(tmp_path / "history.json"))
     with caplog.at_level(logging.WARNING, "deephash_pipeline"):
-        run(project, catalog, REPORTING)
+        run(project, catalog, CELL)
     parent, children = runs(client(), "broken")
     assert parent.info.status == "FINISHED"
     assert not children

@@ -28,12 +28,37 @@ LONGEST_PARAMETER = 500
 RAW_IMAGES_KEY = "raw_images"
 SEED = "experiment.seed"
 LONGEST_TAG = 5000
+DEFAULT_ENVIRONMENT = "digits"
+SELECTIONS = ("node_names", "tags", "from_nodes", "to_nodes", "from_inputs", "to_outputs")
+"""Parameters of Kedro's session that select nodes, beside namespaces."""
+MOST_NAMED = 3
+"""Selected parts that the name of a run says."""
 
 
 def benchmark_of(catalog: DataCatalog) -> str:
     """Name of the benchmark, which is the experiment's."""
     parameters = as_texts("", catalog.load("parameters")) if catalog.exists("parameters") else {}
     return parameters.get("experiment.benchmark", "unnamed")
+
+
+def run_name(run_params: Mapping[str, Any]) -> str:
+    """Name a run by what was selected: the pipelines, and the cells or nodes, or if it is all of them the environment.
+
+    Args:
+        run_params: parameters of Kedro's session.
+
+    Example:
+        >>> run_name({"pipeline_names": ["full"], "env": None})
+        'full digits'
+        >>> run_name({"pipeline_names": ["evaluation"], "namespaces": ["evaluation.itq.b12"]})
+        'evaluation itq.b12'
+    """
+    pipelines = ["full" if name == "__default__" else name for name in run_params.get("pipeline_names") or ["full"]]
+    # `itq` is a namespace of several stages.
+    spaces = dict.fromkeys(name.partition(".")[2] or name for name in run_params.get("namespaces") or ())
+    selected = [*spaces, *(f"{key}={value}" for key in SELECTIONS for value in run_params.get(key) or ())]
+    shown = selected[:MOST_NAMED] + [f"and {len(selected) - MOST_NAMED} more"] * (len(selected) > MOST_NAMED)
+    return f"{','.join(pipelines)} {', '.join(shown) or run_params.get('env') or DEFAULT_ENVIRONMENT}"
 
 
 def run_tags(run_params: Mapping[str, Any], project: Path) -> dict[str, str]:
@@ -49,7 +74,7 @@ def run_tags(run_params: Mapping[str, Any], project: Path) -> dict[str, str]:
         "mlflow.source.name": command()[:LONGEST_TAG],
         "mlflow.source.type": "LOCAL",
         "pipeline": ",".join(run_params.get("pipeline_names") or ["__default__"]),
-        "environment": run_params.get("env") or "digits",
+        "environment": run_params.get("env") or DEFAULT_ENVIRONMENT,
         "device": torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu",
         "version.python": platform.python_version(),
         **{f"version.{package}": version(package) for package in TAGGED_PACKAGES},
@@ -110,6 +135,14 @@ def manifest_facts(catalog: CatalogProtocol[Any, Any], name: str) -> tuple[dict[
     if RAW_IMAGES_KEY in known:
         digests[RAW_IMAGES_KEY] = known.pop(RAW_IMAGES_KEY)
     return {f"digest.{key}": digest for key, digest in digests.items()}, as_texts("", known)
+
+
+def stored_file(catalog: CatalogProtocol[Any, Any], name: str) -> Path | None:
+    """Give the file of a dataset; None without one, or if it is not on a disk."""
+    dataset = catalog.get(name) if name in catalog else None
+    if not isinstance(dataset, AtomicFileDataset) or dataset.remote:
+        return None
+    return file if (file := Path(dataset.filepath)).is_file() else None
 
 
 def as_texts(name: str, value: Any) -> dict[str, str]:

@@ -1,12 +1,14 @@
 """The MLflow hook: a parent run for every `kedro run`, a child run for every cell.
 
-A cell is logged as soon as it is measured, by the process that the run was started in; one that is only trained, or was
-made by an earlier run, at the end. MLflow takes seconds to start: it does so in a thread, while nodes begin. Tracking
-is never worth a training: what fails here is a warning.
+A cell is logged as soon as it is measured, by the process that the run was started in; one that is only trained, at the
+end. Of a cell that an earlier run has made, the parent has the score, and there is no second child: a search for the
+best mAP gives each cell once. MLflow takes seconds to start: it does so in a thread, while nodes begin. Tracking is
+never worth a training: what fails here is a warning.
 """
 
 import atexit
 import logging
+import os
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -21,7 +23,7 @@ from kedro.pipeline import Pipeline
 from kedro.pipeline.node import Node
 
 from deephash_pipeline.common.cell import Cell
-from deephash_pipeline.pipelines.grid import CLASSIFIER_BASELINE
+from deephash_pipeline.pipelines.grid import CLASSIFIER_BASELINE, METHODS
 from deephash_pipeline.pipelines.names import FIELD
 from deephash_pipeline.project.tracking.description import (
     LONGEST_TAG,
@@ -30,7 +32,9 @@ from deephash_pipeline.project.tracking.description import (
     epoch_metrics,
     is_number,
     manifest_facts,
+    run_name,
     run_tags,
+    stored_file,
 )
 from deephash_pipeline.project.tracking.store import PARENT_TAG, Metric, MlflowStore
 from deephash_pipeline.reports.near_chance import CHANCE_REMEDY, learned_little
@@ -39,6 +43,9 @@ from deephash_pipeline.training import TrainingInterrupted
 logger = logging.getLogger(__name__)
 
 CELL_SUFFIXES = METRICS, HISTORY = ".metrics", ".history"
+CURVES = ".curves"
+MODELS = (".hasher", ".encoder")
+"""Datasets with what a cell encodes by."""
 PRE_TRAINING_HISTORY = "pre_training_history"
 ALL_METRICS = ("all_metrics", f"{FIELD}.all_metrics")
 PAGES = ("report", "gallery", f"{FIELD}.report", f"{FIELD}.gallery")
@@ -68,7 +75,8 @@ class MlflowTracking:
             tags = run_tags(run_params, project) | {"benchmark": benchmark_of(catalog)}
             self._begin()
             thread = ThreadPoolExecutor(1, "mlflow")
-            self._opening = thread.submit(_open, project, consumed_parameters(pipeline, catalog), tags)
+            name = run_name(run_params)
+            self._opening = thread.submit(_open, project, name, consumed_parameters(pipeline, catalog), tags)
             thread.shutdown(wait=False)
             # An interrupted run reaches no hook.
             atexit.register(self._close, "KILLED")
@@ -124,7 +132,10 @@ class MlflowTracking:
         self._seen.add(of)
         with _only_a_warning(f"log {name}"):
             if of != name:
-                self._log_cell(store, parent, name, catalog, status)
+                metrics = catalog.load(name) if name.endswith(METRICS) else {}
+                if of in self._began:
+                    self._log_cell(opened, of, metrics, catalog, status)
+                store.log(parent, _score(of, metrics))
                 return
             value = catalog.load(name)
             if name == PRE_TRAINING_HISTORY:
@@ -136,26 +147,35 @@ class MlflowTracking:
             else:
                 store.write(parent, f"{name}.html", value)
 
-    def _log_cell(self, store: MlflowStore, parent: str, name: str, catalog: DataCatalog, status: str) -> None:
-        """Write the child run of a cell: its metrics, its history, and what it was made from and with."""
-        cell, history = name.rpartition(".")[0], f"{name.rpartition('.')[0]}{HISTORY}"
-        metrics = catalog.load(name) if name.endswith(METRICS) else {}
+    def _log_cell(
+        self, opened: tuple[MlflowStore, str], cell: str, metrics: dict[str, Any], catalog: DataCatalog, status: str
+    ) -> None:
+        """Write the child run of a cell: its metrics, history, curves and model, and what it was made from and with."""
+        store, parent = opened
+        history, curves = f"{cell}{HISTORY}", f"{cell}{CURVES}"
         identity = {key: str(metrics[key]) for key in ("method", "code_length") if metrics}
+        if metrics:
+            identity["method_name"] = METHODS.get(identity["method"], identity["method"])
         logged: list[Metric] = [
             (key, value, 0) for key, value in metrics.items() if key not in identity and is_number(value)
         ]
-        if cell in self._seconds:
-            logged.append(("seconds", self._seconds[cell], 0))
+        logged.append(("seconds", self._seconds[cell], 0))
         if catalog.exists(history):
             logged += epoch_metrics(catalog.load(history))
-        tags, parameters = manifest_facts(catalog, name)
+        table = catalog.load(curves) if catalog.exists(curves) else None
+        tags, parameters = manifest_facts(catalog, f"{cell}{METRICS if metrics else HISTORY}")
         if learned_little(metrics):
             tags["learned_little"] = CHANCE_REMEDY
+        model = next((file for suffix in MODELS if (file := stored_file(catalog, f"{cell}{suffix}"))), None)
         # All is read by now, so a file that cannot be read leaves no child run that is never closed.
-        run = store.open(cell, {PARENT_TAG: parent}, self._began.get(cell))
+        run = store.open(cell, {PARENT_TAG: parent}, self._began[cell])
+        if table is not None:
+            store.write(run, "curves.csv", table.to_csv(index=False))
+        if model is not None:
+            tags["model"] = os.path.relpath(model, store.project)
+            store.link(run, model)
         store.log(run, logged, parameters | identity, tags)
         store.close(run, status)
-        store.log(parent, _score(cell, metrics))
 
     def _close(self, status: str, tags: Mapping[str, str] | None = None) -> None:
         opened, self._opening = self._opened(), None
@@ -166,11 +186,11 @@ class MlflowTracking:
                 store.close(parent, status)
 
 
-def _open(project: Path, parameters: dict[str, str], tags: dict[str, str]) -> tuple[MlflowStore, str]:
+def _open(project: Path, name: str, parameters: dict[str, str], tags: dict[str, str]) -> tuple[MlflowStore, str]:
     """Open a new run. No other of the benchmark is at work: each has its lock."""
     store = MlflowStore(project, tags["benchmark"])
     store.end_killed_runs()
-    run = store.open(f"{tags['pipeline']} {tags['environment']}", tags)
+    run = store.open(name, tags)
     store.log(run, parameters=parameters)
     return store, run
 
