@@ -16,7 +16,9 @@ from starlette.testclient import TestClient
 
 from deephash_pipeline import ImageHasher
 from deephash_pipeline.hamming import HammingIndex
+from deephash_pipeline.images.decoding import limited
 from deephash_pipeline.photographs import ImageIndex, list_images
+from tests.images.decoding.bombs import SLOW
 
 PRETRAINED = ("--hasher", "pretrained:digits-48")
 
@@ -395,3 +397,15 @@ def test_a_service_that_cannot_start_says_why(command, built, tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as other:
         assert "choose another --port" in one_line(command("serve", built, "--port", other.getsockname()[1]))
     assert "choose another --port or --host" in one_line(command("serve", built, "--host", "nowhere.invalid"))
+
+
+def test_a_file_that_takes_too_long_is_passed_over_and_named(command, photos, built, tmp_path, monkeypatch):
+    monkeypatch.setattr(limited.DECODERS, "seconds", 1)
+    folder = shutil.copytree(photos / "0", tmp_path / "zeros")
+    (folder / "slow.pgm").write_bytes(SLOW)
+    said = f"{folder / 'slow.pgm'}: not decoded within 1 seconds"
+    added = command("index", "build", tmp_path / "i", *PRETRAINED, folder)
+    assert f"left out: {said}" in added.output, added.output
+    (folder / "broken.png").write_bytes(b"no image")
+    assert "left out in all: 2\n" in command("index", "build", tmp_path / "i", *PRETRAINED, folder).output
+    assert "not decoded within 1 seconds" in one_line(command("search", built, folder / "slow.pgm"))

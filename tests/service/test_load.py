@@ -11,12 +11,10 @@ from PIL import Image
 
 from deephash_pipeline.images.decoding.apart import Decoders
 from deephash_pipeline.service import ServiceSettings, create_app, requests
-from tests.images.decoding.bombs import jpeg_of_scans
+from tests.images.decoding.bombs import SLOW, jpeg_of_scans
 from tests.service.pictures import THREE, WRITER, picture, upload
 from tests.services import running
 
-# Pillow reads numbers up to 254 one by one, for ten seconds here.
-SLOW = b"P5 3000 3000 254\n" + bytes(9_000_000)
 OTHERS = ["/healthz", "/metrics", f"/v1/search/{THREE}?k=3", f"/v1/items/{THREE}", f"/v1/items/{THREE}/thumbnail"]
 SECONDS = 1.0
 

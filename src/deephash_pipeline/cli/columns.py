@@ -10,9 +10,12 @@ CONTROL_CHARACTERS = {code: ascii(chr(code))[1:-1] for code in (*range(32), 127)
 
 
 def print_left_out(broken: Iterable[Any]) -> None:
-    """Name images that are left out, a line each, and why."""
-    for image in broken:
+    """Name images that are left out, a line each, and why; of several say how many."""
+    count = 0
+    for count, image in enumerate(broken, start=1):  # noqa: B007 - the count is said after the last
         click.echo(f"left out: {image.name}: {image.reason}".translate(CONTROL_CHARACTERS), err=True)
+    if count > 1:
+        click.echo(f"left out in all: {count}", err=True)
 
 
 def print_columns(rows: Sequence[Sequence[str]]) -> None:

@@ -3,7 +3,6 @@
 from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from io import BytesIO
 from itertools import chain, islice
 from numbers import Integral
 from pathlib import Path
@@ -16,6 +15,7 @@ from PIL import Image
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.images.decoding.decode import BrokenImageError, decode_image
 from deephash_pipeline.images.decoding.image_files import Channels
+from deephash_pipeline.images.decoding.limited import decode_limited
 
 OneImage: TypeAlias = str | Path | bytes | Image.Image | NDArray[np.uint8]
 Images: TypeAlias = OneImage | Iterable[OneImage]
@@ -77,7 +77,7 @@ def image_batches(
         images: images in one of these forms.
 
             - Paths of files, contents of files as bytes, or images of Pillow, see `decode_image`: one, or any
-              iterable.
+              iterable. A file that takes longer than a minute counts as broken.
             - An array uint8 (n, H, W) of grey images, (n, H, W, C) or (n, C, H, W), where C is 1 or 3, as the last axis
               also 2 or 4, with alpha; if both axes could be C, it is the one of as many as asked for. It may be
               memory-mapped, then only batches are read.
@@ -204,7 +204,9 @@ def _pixels(image: OneImage, image_shape: ImageShape) -> NDArray[np.uint8] | Bro
             return image
         image = Image.fromarray(image[0] if len(image) == 1 else image.transpose(1, 2, 0))
     try:
-        return decode_image(BytesIO(image) if isinstance(image, bytes) else image, size, channels)
+        if isinstance(image, Image.Image):
+            return decode_image(image, size, channels)
+        return decode_limited(image, size, channels)
     except BrokenImageError as error:
         return error
 

@@ -6,6 +6,9 @@ from io import BytesIO
 
 from PIL import Image
 
+# Pillow reads numbers up to 254 one by one, for ten seconds here.
+SLOW = b"P5 3000 3000 254\n" + bytes(9_000_000)
+
 
 def _segment(marker, content):
     return bytes([0xFF, marker]) + struct.pack(">H", len(content) + 2) + content

@@ -40,7 +40,7 @@ def decoded_names(monkeypatch):
         names.append(path.name)
         return decode_image(path, image_size, channels)
 
-    monkeypatch.setattr(batches, "decode_image", note)
+    monkeypatch.setattr(batches, "decode_limited", note)
     return names
 
 
@@ -82,10 +82,10 @@ def test_what_was_whole_when_the_process_was_killed_is_not_decoded_again(files, 
         from pathlib import Path
         from deephash_pipeline.images import batches
         from deephash_pipeline.images.decoding import decoded_array, image_files
-        decode_image, calls = batches.decode_image, itertools.count(1)
+        decode_limited, calls = batches.decode_limited, itertools.count(1)
         def decode_thirty(*arguments):
-            return decode_image(*arguments) if next(calls) <= 30 else os.kill(os.getpid(), {int(signal.SIGKILL)})
-        batches.decode_image, decoded_array.ROWS_AT_ONCE = decode_thirty, 4
+            return decode_limited(*arguments) if next(calls) <= 30 else os.kill(os.getpid(), {int(signal.SIGKILL)})
+        batches.decode_limited, decoded_array.ROWS_AT_ONCE = decode_thirty, 4
         files = image_files.ImageFiles(Path({str(files.root)!r}), {files.names!r}, 8, 3)
         list(decoded_array.DecodedArray(files, "training", Path({str(folder_of(files))!r})).decode())
         """

@@ -106,7 +106,7 @@ def test_images_twice_in_one_split_are_no_fault(tmp_path, root, splits, caplog):
 def test_what_is_decoded_serves_every_later_run(splits, tmp_path, monkeypatch):
     finished = NumpyDataset(str(tmp_path / "images.npy"), mmap_mode="r")
     finished.save(decode_splits(splits, CLASSES, 0, tmp_path / "decoded")[0]["training"].images)
-    monkeypatch.setattr(batches, "decode_image", Mock(side_effect=AssertionError("decoded again")))
+    monkeypatch.setattr(batches, "decode_limited", Mock(side_effect=AssertionError("decoded again")))
     again = decode_splits(splits, CLASSES, 0, tmp_path / "decoded")[0]["training"].images
     finished.save(again)
     np.testing.assert_array_equal(finished.load(), np.array(again))

@@ -4,19 +4,22 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from io import BytesIO
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 from weakref import finalize
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
+from PIL import Image, ImageFile
 
 from deephash_pipeline.common.forks import tell_after_fork
 from deephash_pipeline.images.decoding import decode
-from deephash_pipeline.images.decoding.decode import BrokenImageError
+from deephash_pipeline.images.decoding.decode import BrokenImageError, decode_image
 from deephash_pipeline.images.decoding.image_files import Channels
 from deephash_pipeline.images.decoding.sent import read_sent
 
@@ -37,6 +40,7 @@ class Decoders:
 
     Args:
         seconds: seconds that a picture may take.
+        patience: seconds to wait while another large picture is decoded; -1 for as long as that takes.
 
     Example:
         >>> from io import BytesIO
@@ -47,8 +51,8 @@ class Decoders:
         (3, 4, 5)
     """
 
-    def __init__(self, seconds: float = SECONDS) -> None:
-        self.seconds = seconds
+    def __init__(self, seconds: float = SECONDS, patience: float = SECONDS_FOR_LARGE) -> None:
+        self.seconds, self.patience = seconds, patience
         self._idle: list[_Process] = []
         self.close = finalize(self, _end, self._idle)
         """End the processes."""
@@ -71,10 +75,26 @@ class Decoders:
             BrokenImageError: also if it takes too long, or more than the process stands.
             BusyError: it is large, and so is another that is decoded.
         """
+        decoded: Decoded = self._call(read_sent, content, image_shape, most_pixels, keep)
+        return decoded
+
+    def decode(
+        self, image: str | Path | BytesIO, image_size: int | tuple[int, int] | None, channels: Channels
+    ) -> NDArray[np.uint8]:
+        """See `decode_image`.
+
+        Raises:
+            BrokenImageError: also if it takes too long, or more than the process stands.
+            BusyError: it is large, and so is another that is decoded.
+        """
+        pixels: NDArray[np.uint8] = self._call(decode_image, image, image_size, channels)
+        return pixels
+
+    def _call(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Call a function of a picture in a process."""
         process = self._taken()
-        answer: Decoded | Exception
         try:
-            answer = process.ask((content, image_shape, most_pixels, keep), self.seconds)
+            answer = process.ask((function, arguments, _settings()), self.seconds, self.patience)
         except BaseException as error:
             process.end()
             if isinstance(error, TimeoutError):
@@ -99,6 +119,11 @@ class Decoders:
             process.end()
 
 
+def _settings() -> tuple[int | None, bool]:
+    """What a user may have set of Pillow, which is to hold in the process too."""
+    return Image.MAX_IMAGE_PIXELS, ImageFile.LOAD_TRUNCATED_IMAGES
+
+
 def _end(processes: "list[_Process]") -> None:
     while processes:
         processes.pop().end()
@@ -121,20 +146,20 @@ class _Process:
         theirs.close()
         self.is_ready = False
 
-    def ask(self, question: Any, seconds: float) -> Any:
+    def ask(self, question: Any, seconds: float, patience: float) -> Any:
         if not self.is_ready:
             self._received(SECONDS_TO_START)
             self.is_ready = True
         self.connection.send(question)
         answer = self._received(seconds)
-        if answer != ASKS:
+        if not _asks(answer):
             return answer
         # The lock of this process, for it may be decoding too.
-        if not decode.ONE_LARGE_IMAGE.acquire(timeout=SECONDS_FOR_LARGE):
+        if not decode.ONE_LARGE_IMAGE.acquire(timeout=patience):
             raise BusyError
         until = time.monotonic() + seconds
         try:
-            while answer == ASKS:
+            while _asks(answer):
                 self.connection.send(True)
                 answer = self._received(until - time.monotonic())
             return answer
@@ -150,6 +175,10 @@ class _Process:
         self.connection.close()
         self.process.kill()
         self.process.wait()
+
+
+def _asks(answer: Any) -> bool:
+    return isinstance(answer, str) and answer == ASKS
 
 
 class _Asked:
@@ -175,9 +204,10 @@ def work(descriptor: int) -> None:
     try:
         connection.send("ready")
         while True:
-            content, image_shape, most_pixels, keep = connection.recv()
+            function, arguments, settings = connection.recv()
+            Image.MAX_IMAGE_PIXELS, ImageFile.LOAD_TRUNCATED_IMAGES = settings
             try:
-                answer: Decoded | Exception = read_sent(content, image_shape, most_pixels, keep)
+                answer = function(*arguments)
             except Exception as error:
                 answer = error.with_traceback(None)
                 answer.__cause__ = answer.__context__ = None

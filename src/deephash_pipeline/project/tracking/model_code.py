@@ -1,6 +1,5 @@
 """The code of a logged model, which MLflow runs where the model is loaded; the weights are in a safetensors file."""
 
-import io
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,7 +12,8 @@ from mlflow.pyfunc.model import PythonModel, PythonModelContext
 from numpy.typing import NDArray
 
 from deephash_pipeline.deephash import ImageHasher
-from deephash_pipeline.images.decoding.decode import BrokenImageError, decode_image
+from deephash_pipeline.images.decoding.decode import BrokenImageError
+from deephash_pipeline.images.decoding.limited import decode_limited
 
 
 class HasherModel(PythonModel):
@@ -43,7 +43,7 @@ class HasherModel(PythonModel):
         pixels = np.empty((len(model_input), channels, height, width), dtype=np.uint8)
         for row, content in enumerate(model_input["image"]):
             try:
-                pixels[row] = decode_image(io.BytesIO(content), (height, width), channels)
+                pixels[row] = decode_limited(content, (height, width), channels)
             except BrokenImageError as error:
                 raise MlflowException(f"image {row}: {error}", INVALID_PARAMETER_VALUE) from error
         return self.hasher.encode(pixels)
