@@ -104,15 +104,13 @@ chaos: $(VENV)/test
 	DEEPHASH_KILLS=100 $(BIN)/python -m pytest -q -s --timeout=7200 tests/end_to_end/test_chaos.py
 
 # Removes what runs have made, and names it: what a manifest of this project is beside, known by its seal, and files that
-# have no manifest, by their whole name in their place. Raw images, the environment, a database of MLflow with registered
-# models, and what others have put beside it stay.
+# have no manifest, by their whole name in their place; those of an index by what is in them. Raw images, the environment,
+# a database of MLflow with registered models, and what others have put beside it stay.
 NINE = $(shell printf '[0-9]%.0s' $$(seq 9))
 DIGEST = $(shell printf '[0-9a-f]%.0s' $$(seq 32))
 MADE = -path '*/checkpoints/checkpoint-$(NINE).*' -o -path '*/checkpoints/.checkpoint-$(NINE).*-$(DIGEST).*' \
-	-o -path 'data/06_models/*/*/b[0-9]*/study.db' -exec grep -q '^SQLite format 3' {} ';' -o -path 'data/02_intermediate/*/raw_images.verified' -o -name run.lock \
-	-o -path '*/index/index.sqlite' -o -path '*/index/index.sqlite-wal' -o -path '*/index/index.sqlite-shm' \
-	-o -path '*/index/writer.lock' -o -path '*/index/hasher.onnx' \
-	-o -path '*/index/pictures/$(DIGEST).png' -o -path '*/index/segments/$(DIGEST)' -o -path '*/index/segments/$(DIGEST).z'
+	-o -path 'data/06_models/*/*/b[0-9]*/study.db' -exec grep -q '^SQLite format 3' {} ';' -o -path 'data/02_intermediate/*/raw_images.verified' -o -name run.lock
+LEDGER = CREATE TABLE segments (first_position
 OURS = data -mindepth 3 -path 'data/0[2-8]_*'
 REGISTERED = import sqlite3, sys; sys.exit(not sqlite3.connect("file:mlflow.db?mode=ro", uri=True).execute("select 1 from registered_models").fetchone())
 clean:
@@ -120,6 +118,10 @@ clean:
 		if grep -q "\"seal\": \"[0-9a-f]*\"" "$$made"; then rm -fv "$${made%.provenance.json}" "$$made"; fi; done' sh {} +
 	find $(OURS) -path '*/decoded/*.digests' \
 		-exec sh -c 'for made; do rm -fv "$${made%.digests}.npy" "$${made%.digests}.whole.npy" "$$made"; done' sh {} +
+	find $(OURS) -path '*/index/index.sqlite' -exec sh -c 'for made; do index=$${made%/index.sqlite}; \
+		if grep -qF "$(LEDGER)" "$$made"; then for part in "$$index"/segments/$(DIGEST) "$$index"/pictures/$(DIGEST).png; do \
+			if head -c 200 "$$part" | grep -aqE "^deephash codes 1|deephash_pipeline"; then rm -fv "$$part.z" "$$part"; fi; done; \
+		rm -fv "$$made" "$$made-wal" "$$made-shm" "$$index/writer.lock" "$$index/hasher.onnx"; fi; done' sh {} +
 	find $(OURS) -type f \( $(MADE) \) -print -delete
 	find data -mindepth 2 -path 'data/0[2-8]_*' -type d -empty -delete
 	if $(PYTHON) -c '$(REGISTERED)' 2>/dev/null; then echo "mlflow.db and mlartifacts stay: models are registered there"; \

@@ -90,16 +90,35 @@ def test_an_index_of_a_run_is_refused_beside_files_of_others(hasher, tmp_path):
 
 
 STRANGERS_IN_AN_INDEX = [".hasher.old", ".hash_function.notes", f"pictures/{'0a' * 16}.png"]
+STRANGERS_IN_AN_INDEX += [
+    f"segments/{'0a' * 16}",
+    f"segments/{'0a' * 16}.z",
+    f"columns/{'0a' * 16}.npz",
+    "columns/a.npz",
+]
 
 
 @pytest.mark.parametrize("name", STRANGERS_IN_AN_INDEX)
 def test_an_index_with_files_of_others_is_not_replaced(command, index, photos, name):
-    (index / "pictures").mkdir()
+    (index / name).parent.mkdir(exist_ok=True)
     (index / name).write_bytes(CONTENT)
     build = ("index", "build", index, photos / "3", "--hasher", "pretrained:mnist-48", "--anew")
     assert f"has {name}, which is of no index" in one_line(command(*build))
+    # Nor is it deleted by a writer, which tidies up after those that were killed.
+    with ImageIndex.open(index, device="cpu") as images:
+        images.remove([images.index.ids()[0]])
+        images.compact()
     assert (index / name).read_bytes() == CONTENT
     assert command("index", "info", index).exit_code == 0
+
+
+def test_what_a_killed_writer_has_left_of_a_segment_is_deleted(index):
+    """Its file is there first, and may be empty; the features come after it."""
+    left = [index / "segments" / name for name in ("0a" * 16, "0b" * 16, f"{'0b' * 16}.z")]
+    for path, content in zip(left, (b"", b"deephash codes 1\n...", b"features"), strict=True):
+        path.write_bytes(content)
+    ImageIndex.open(index, device="cpu").close()
+    assert not [path for path in left if path.exists()]
 
 
 def test_pictures_of_an_index_itself_are_replaced_with_it(command, index, photos, hasher):
@@ -207,15 +226,23 @@ def test_make_clean_removes_what_runs_have_made(tmp_path):
         *(folders[0] / "decoded" / name for name in ("training.npy", "training.digests")),
         folders[1] / "checkpoints/checkpoint-000000001.json",
         folders[1].with_name("b24") / "study.db",
-        index / "index.sqlite",
-        index / "pictures" / f"{'0a' * 16}.png",
-        index / "segments" / ("0a" * 16),
     ]
     for path in made:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text('{"format": 2, "seal": "0a"}' if path.name.endswith(".provenance.json") else "")
     (folders[1].with_name("b24") / "study.db").write_text("SQLite format 3\0")
+    hasher = ImageHasher.pretrained("digits-48", device="cpu")
+    with ImageIndex.create(index / "new", hasher, features=True) as images:
+        images.keep_picture(Image.new("L", (8, 8)))
+        images.add(["a"], np.zeros((1, 1, 8, 8), dtype=np.uint8))
+        images.compact()
+    (index / "new" / "hasher.safetensors").unlink()
+    for path in (index / "new").iterdir():
+        path.rename(index / path.name)
+    made += [path for path in index.rglob("*") if path.is_file() and path not in made]
+    assert sum(path.suffix == ".z" for path in made) == 1
     others = [folders[1] / "checkpoints/checkpoint-500", index / "index.sqlite.backup", folders[1] / "study.db"]
+    others += [index / "pictures" / f"{'0a' * 16}.png", index / "segments" / ("0a" * 16)]
     others += [folders[0] / "theirs.npz", folders[0] / "theirs.npz.provenance.json", tmp_path / "mlflow.db"]
     for path in others[:-1]:
         path.write_text('{"made_by": "another tool"}')

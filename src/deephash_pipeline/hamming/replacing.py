@@ -4,6 +4,7 @@ import os
 import re
 import shlex
 import time
+import zipfile
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
@@ -14,7 +15,7 @@ from deephash_pipeline.common.stores import flush
 from deephash_pipeline.common.writing import cannot_write
 from deephash_pipeline.hamming.ledger import UNFINISHED, Ledger
 from deephash_pipeline.hamming.locking import LOCK, WriterLock
-from deephash_pipeline.hamming.segment_files import SEGMENT_NAME
+from deephash_pipeline.hamming.segment_files import FEATURES_SUFFIX, SEGMENT_NAME, is_segment
 
 HASHER = "hasher.safetensors"
 ONNX_HASHER = "hasher.onnx"
@@ -22,12 +23,16 @@ HASH_FUNCTION = "hash_function.safetensors"
 PICTURES = "pictures"
 LOOKS, SECONDS_BETWEEN_LOOKS = 50, 0.02
 PICTURE = re.compile(rf"{PICTURES}/[0-9a-f]{{32}}\.png")
+SEGMENT = re.compile(rf"{SEGMENTS}/{SEGMENT_NAME.pattern}")
+COLUMN = re.compile(rf"{COLUMNS}/[0-9a-f]{{32}}\.npz")
 # As `deephash_pipeline.common.stores.temporary_name` has it.
-UNFINISHED_FILE = r"\.(hasher|hash_function)\..+-[0-9a-f]{32}\.(safetensors|onnx|json)"
+UNFINISHED_FILE = (
+    r"\.(hasher|hash_function)\..+-[0-9a-f]{32}\.(safetensors|onnx|json)|"
+    rf"{COLUMNS}/\.[0-9a-f]{{32}}\.[^/]+-[0-9a-f]{{32}}\.npz"
+)
 OWN_FILE = re.compile(
     rf"{re.escape(INDEX_FILE)}({re.escape(UNFINISHED)})?(-wal|-shm|-journal)?|{re.escape(LOCK)}|"
-    rf"{SEGMENTS}/{SEGMENT_NAME.pattern}|{re.escape(ONNX_HASHER)}|{re.escape(HASHER)}(\.provenance\.json)?|"
-    rf"{re.escape(HASH_FUNCTION)}|{UNFINISHED_FILE}|{COLUMNS}/[^/]+\.npz"
+    rf"{re.escape(ONNX_HASHER)}|{re.escape(HASHER)}(\.provenance\.json)?|{re.escape(HASH_FUNCTION)}|{UNFINISHED_FILE}"
 )
 PICTURE_MARK = ("Software", "deephash_pipeline")
 """What the header of a picture says that an index has written."""
@@ -108,7 +113,9 @@ def own_files(folder: Path) -> Iterator[Path]:
             path = below / name
             inside = path.relative_to(folder).as_posix()
             is_folder = name in folders and not path.is_symlink()
-            own = OWN_FILE.fullmatch(inside) or (PICTURE.fullmatch(inside) and _is_own_picture(folder, inside))
+            own = OWN_FILE.fullmatch(inside) or any(
+                pattern.fullmatch(inside) and is_own(folder, inside) for pattern, is_own in KNOWN_INSIDE
+            )
             if not (inside in (SEGMENTS, PICTURES, COLUMNS) if is_folder else own):
                 raise InputError(f"{folder} has {inside}, which is of no index: move it, or build into another folder")
             if not is_folder:
@@ -137,12 +144,34 @@ def _is_own_picture(folder: Path, inside: str) -> bool:
         header = file.read(HEADER_BYTES)
     if not header or (header.startswith(PNG) and b"\0".join(map(str.encode, PICTURE_MARK)) in header):
         return True
+    return _ledger_says(folder, "metadata", "path", inside)
+
+
+def _is_own_segment(folder: Path, inside: str) -> bool:
+    """Tell whether an index has written a file of codes or features: so it begins, or the ledger names it."""
+    path = folder / inside.removesuffix(FEATURES_SUFFIX)
+    return is_segment(path) or _ledger_says(folder, "segments", "name", path.name)
+
+
+def _is_own_column(folder: Path, inside: str) -> bool:
+    """Tell whether an index has written a file of a column, by the names of its parts."""
+    try:
+        with zipfile.ZipFile(folder / inside) as parts:
+            return {"about.npy", "codes.npy"} <= set(parts.namelist())
+    except (OSError, zipfile.BadZipFile):
+        return False
+
+
+def _ledger_says(folder: Path, table: str, column: str, value: str) -> bool:
     if not (folder / INDEX_FILE).is_file():
         return False
     with closing(Ledger(folder / INDEX_FILE, read_only=True)) as ledger:
-        return "path" in ledger.columns() and bool(
-            ledger.rows("SELECT 1 FROM metadata WHERE path = ? LIMIT 1", [inside])
-        )
+        if table == "metadata" and column not in ledger.columns():
+            return False
+        return bool(ledger.rows(f"SELECT 1 FROM {table} WHERE {column} = ? LIMIT 1", [value]))
+
+
+KNOWN_INSIDE = ((PICTURE, _is_own_picture), (SEGMENT, _is_own_segment), (COLUMN, _is_own_column))
 
 
 def tidy_former(path: Path) -> None:

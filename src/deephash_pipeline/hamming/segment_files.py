@@ -112,13 +112,15 @@ def _write_files(segment: Segment, folder: Path, features: Sequence[SomeFeatures
     header = {"first_position": segment.first_position, "arrays": listed}
     if features:
         header |= {"features": features[0][0].shape[1], "feature_dtype": features[0][0].dtype.str}
-        _write(folder / (segment.name + FEATURES_SUFFIX), _pieces(features))
     text = json.dumps(header).encode()
     start = MAGIC + len(text).to_bytes(8, "little") + text
     pieces: list[Any] = [start, bytes(-len(start) % ALIGNMENT)]
     for array in arrays.values():
         pieces += [np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<")), bytes(-array.nbytes % ALIGNMENT)]
     digest = _write(folder / segment.name, pieces)
+    if features:
+        # Never without the file beside it that says whose it is.
+        _write(folder / (segment.name + FEATURES_SUFFIX), _pieces(features))
     flush(folder)
     return digest
 
@@ -183,13 +185,27 @@ def _write(path: Path, pieces: Iterable[Any]) -> str:
 
 
 def segments_in(folder: Path) -> set[str]:
-    """Names of the segments that have files in a folder."""
+    """Names of the segments that have files in a folder; what only has such a name is of others."""
     names = [path.name for path in folder.iterdir() if SEGMENT_NAME.fullmatch(path.name)]
-    return {name.removesuffix(FEATURES_SUFFIX) for name in names}
+    return {name for name in {name.removesuffix(FEATURES_SUFFIX) for name in names} if is_segment(folder / name)}
+
+
+def is_segment(path: Path) -> bool:
+    """Tell by its beginning whether a file is that of a segment, or what a killed writer has left of one.
+
+    Example:
+        >>> is_segment(Path("missing"))
+        False
+    """
+    try:
+        with path.open("rb") as file:
+            return MAGIC.startswith(file.read(len(MAGIC)))
+    except OSError:
+        return False
 
 
 def delete_segments(folder: Path, names: Iterable[str]) -> None:
     """Delete the files of some segments, also where some are gone."""
     for name in names:
-        for suffix in ("", FEATURES_SUFFIX):
+        for suffix in (FEATURES_SUFFIX, ""):
             (folder / (name + suffix)).unlink(missing_ok=True)
