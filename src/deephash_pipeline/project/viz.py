@@ -8,17 +8,21 @@ from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Sequence, Set
 from typing import Any
 
+import pandas as pd
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import RedirectResponse
+from kedro.io import DataCatalog
 from kedro.pipeline import Node, Pipeline
 from kedro_viz.api import apps
 from kedro_viz.api.rest.responses import save_responses
 from kedro_viz.data_access import DataAccessManager, data_access_manager
 from kedro_viz.data_access.repositories import CatalogRepository, ModularPipelinesRepository
 from kedro_viz.models.flowchart.named_entities import RegisteredPipeline
+from kedro_viz.models.metadata import NodeExtras
 from kedro_viz.services import layers_services
 
 from deephash_pipeline.pipelines.names import FULL_AT_A_GLANCE
+from deephash_pipeline.project.tracking.description import stored_file
 
 
 class LateLayout(DataAccessManager):  # type: ignore[misc]
@@ -56,6 +60,7 @@ class LateLayout(DataAccessManager):  # type: ignore[misc]
             catalog = self.catalog.get_catalog()
             self.catalog = CatalogRepository()
             self.catalog.set_catalog(catalog)
+            self.node_extras |= statistics(catalog, pipeline)
             self.add_pipeline(registered_pipeline_id, pipeline)
         return super().create_modular_pipelines_tree_for_registered_pipeline(registered_pipeline_id)
 
@@ -63,6 +68,22 @@ class LateLayout(DataAccessManager):  # type: ignore[misc]
         """Give the layers of one pipeline, without those of others that are laid out."""
         nodes = {node.id: node for node in self.get_nodes_for_registered_pipeline(registered_pipeline_id)}
         return layers_services.sort_layers(nodes, self.node_dependencies[registered_pipeline_id])
+
+
+def statistics(catalog: DataCatalog, pipeline: Pipeline) -> dict[str, NodeExtras]:
+    """Give the size of each file that a pipeline reads or makes, and the rows and columns of tables.
+
+    From the files themselves: what Kedro-Viz's own hook notes are tables that the process of a run has seen.
+    """
+    found = {}
+    for name in pipeline.datasets():
+        if (file := stored_file(catalog, name)) is not None:
+            stats = {"file_size": file.stat().st_size}
+            if file.suffix == ".csv":
+                table = pd.read_csv(file)
+                stats = {"rows": len(table), "columns": table.shape[1], **stats}
+            found[name] = NodeExtras.create_node_extras(stats=stats, styles=None)
+    return found
 
 
 class Namespaces(ModularPipelinesRepository):  # type: ignore[misc]

@@ -9,6 +9,7 @@ import pytest
 from kedro.io import DataCatalog, DatasetError
 from kedro_viz.models.flowchart.node_metadata import DataNodeMetadata
 from kedro_viz.models.flowchart.nodes import GraphNode
+from plotly.subplots import make_subplots
 
 from deephash_pipeline.project.datasets import AtomicDataset
 from tests.project.datasets.kinds import KINDS, csv_dataset, json_dataset, plotly_dataset, text_dataset
@@ -88,3 +89,16 @@ def test_kedro_viz_gets_the_preview_and_its_kind(tmp_path):
         "columns": ["method", "12", "16"],
         "data": [["LSH", 0.42098354070922549, None]],
     }
+
+
+def test_headings_and_ticks_of_panels_are_small_in_a_preview_and_as_drawn_in_the_file(tmp_path):
+    figure = make_subplots(cols=3, subplot_titles=["Shallow methods on z", "Deep rivals", "DeepHash"])
+    for panel in (1, 2, 3):
+        figure.add_scatter(x=[0, 1], y=[1, 0], row=1, col=panel)
+    dataset = plotly_dataset(str(tmp_path / "figure.json"))
+    dataset.save(figure)
+    layout = dataset.preview()["layout"]
+    # A panel has a quarter of 300 pixels, and a letter of 8 pixels takes 5.
+    assert all(len(line) * 5 < 75 for heading in layout["annotations"] for line in heading["text"].split("<br>"))
+    assert {layout[f"xaxis{panel}"]["tickfont"]["size"] for panel in ("", 2, 3)} == {8}
+    assert dataset.load().layout.annotations[0].text == "Shallow methods on z"

@@ -1,13 +1,18 @@
 """Files that a class of ``kedro_datasets`` reads and writes."""
 
-from functools import cache
+from collections.abc import Callable
+from functools import cache, wraps
 from pathlib import Path
+from textwrap import wrap
 from typing import Any
 
 from kedro.io import AbstractDataset
 from kedro.io.core import parse_dataset_definition
 
 from deephash_pipeline.project.datasets.atomic_file import AtomicFileDataset
+
+SMALL_LETTERS = 8
+HEADING_WIDTH = 12
 
 
 class AtomicDataset(AtomicFileDataset[Any]):
@@ -37,8 +42,8 @@ class AtomicDataset(AtomicFileDataset[Any]):
         self.form = dataset
         delegate = self._delegate(self.filepath)
         if hasattr(delegate, "preview"):
-            # Bound to the delegate, because Kedro-Viz chooses how to draw by the annotation of this very method.
-            self.preview = delegate.preview
+            # Kedro-Viz chooses how to draw by the annotation of the delegate's method, which `wraps` passes on.
+            self.preview = _small(delegate.preview) if "plotly" in self.form["type"] else delegate.preview
 
     def _read(self, path: Path) -> Any:
         return self._delegate(path).load()
@@ -52,6 +57,24 @@ class AtomicDataset(AtomicFileDataset[Any]):
 
     def _describe(self) -> dict[str, Any]:
         return {**super()._describe(), "dataset": self.form["type"]}
+
+
+def _small(preview: Callable[..., Any]) -> Callable[..., Any]:
+    """Preview of a figure in three hundred pixels: letters and ticks of all panels so small that none overlap."""
+
+    @wraps(preview)
+    def small(*arguments: Any, **options: Any) -> Any:
+        figure = preview(*arguments, **options)
+        for name, part in figure["layout"].items():
+            if name.startswith(("xaxis", "yaxis")):
+                part |= {"tickfont": {"size": SMALL_LETTERS}, "nticks": 3}
+                part["title"] = {**part.get("title", {}), "font": {"size": SMALL_LETTERS}}
+        for heading in figure["layout"].get("annotations", ()):
+            heading["text"] = "<br>".join(wrap(heading.get("text", ""), HEADING_WIDTH))
+            heading["font"] = {"size": SMALL_LETTERS}
+        return figure
+
+    return small
 
 
 @cache
