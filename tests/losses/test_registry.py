@@ -191,6 +191,64 @@ def test_what_is_no_batch_is_refused_in_one_line(parameters):
         loss(outputs_for(loss, u), torch.arange(4) % CLASSES, mined)
 
 
+OF_PAIRS = {"dpsh", "hashnet", "dsh", "dhn", "dch", "idhn", "dsdh", "lcdsh", "dbdh", "dshsd", "dfh"}
+
+
+def weighted(name, u, labels, weights):
+    torch.manual_seed(0)
+    loss = build_loss(LOSS_PARAMETERS[name](), u.shape[1], LABELS, random_state=1)
+    if isinstance(loss, LearnsCodes):
+        loss.start_epoch(torch.randn(len(LABELS), u.shape[1], generator=torch.Generator().manual_seed(9)))
+        loss.set_batch(torch.arange(len(u)))
+    return loss(outputs_for(loss, u), labels, pair_weights=weights)
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_pairs_of_equal_weight_cost_what_they_cost_without_and_other_losses_refuse(name):
+    u = torch.randn(12, 8, generator=torch.Generator().manual_seed(6), dtype=torch.float64)
+    labels = torch.arange(12) % CLASSES
+    if name not in OF_PAIRS:
+        with pytest.raises(InputError, match=r"is no loss of pairs: leave out pair_weights$"):
+            weighted(name, u, labels, torch.ones(12, 12))
+        return
+    torch.testing.assert_close(weighted(name, u, labels, torch.full((12, 12), 0.01)), weighted(name, u, labels, None))
+
+
+@pytest.mark.parametrize("name", sorted(OF_PAIRS))
+def test_a_pair_of_weight_2_counts_twice_and_one_of_weight_0_is_not_there(name):
+    u = torch.randn(12, 8, generator=torch.Generator().manual_seed(6), dtype=torch.float64)
+    labels = torch.arange(12) % CLASSES
+    weights = torch.zeros(12, 12)
+    kept = torch.arange(8)
+    weights[:8, :8] = 1.0
+    moved = u.clone()
+    moved[0] += 1
+    # What a loss adds for samples is the same with and without weights, so it is taken away.
+    samples = weighted(name, u, labels, torch.zeros(12, 12))
+    of_kept = weighted(name, u, labels, weights) - samples
+    alone = weighted(name, u[kept], labels[kept], None) - weighted(name, u[kept], labels[kept], torch.zeros(8, 8))
+    torch.testing.assert_close(of_kept, alone)
+    others = u.clone()
+    others[8:] *= -3
+    torch.testing.assert_close(
+        weighted(name, others, labels, weights) - weighted(name, others, labels, torch.zeros(12, 12)), alone
+    )
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        (torch.ones(3, 4), r"^pair_weights must be floating, \(4, 4\) for 4 labels, got torch.float32 \(3, 4\)$"),
+        (torch.ones(4, 4).long(), "got torch.int64"),
+        ([[1.0]], "got a list"),
+        (-torch.ones(4, 4), "must not be negative or NaN"),
+    ],
+)
+def test_what_is_no_weight_of_each_pair_is_refused(weights, message):
+    with pytest.raises(InputError, match=message):
+        weighted("dpsh", torch.ones(4, 8), torch.arange(4) % 2, weights)
+
+
 @pytest.mark.parametrize("name", [name for name, loss in LOSSES.items() if loss.classification_head])
 def test_a_loss_that_classifies_asks_for_logits(name):
     loss = build_loss(LOSS_PARAMETERS[name](), 8, LABELS, 0)

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.parameters import validated
 from deephash_pipeline.losses.labels import class_numbers, is_multi_hot, require_known, require_one_label
+from deephash_pipeline.losses.pairs import weighing
 
 Need: TypeAlias = Literal["code_length", "classes", "labels", "random_state"]
 """What a constructor may want of a training set: bits, number of classes, labels (samples,), seed of its draws."""
@@ -76,7 +77,9 @@ class HashingLoss(_OfFields, ABC):
     views: ClassVar[int] = 1
     metrics: dict[str, Tensor] = field(init=False, default_factory=dict)
 
-    def forward(self, outputs: Outputs, labels: Tensor, indices_tuple: None = None) -> Tensor:
+    def forward(
+        self, outputs: Outputs, labels: Tensor, indices_tuple: None = None, *, pair_weights: Tensor | None = None
+    ) -> Tensor:
         """Compute the loss of a batch, and leave its `metrics`; in float32 at least, also under ``torch.autocast``.
 
         Args:
@@ -86,18 +89,24 @@ class HashingLoss(_OfFields, ABC):
             labels: class labels of any type of integers, shape (batch,), classes numbered from 0; or, for a loss with
                 `several_labels`, uint8 or bool of shape (batch, classes), 1 where an image has the label.
             indices_tuple: value that must be None; trainers of pytorch-metric-learning pass it.
+            pair_weights: for a loss of pairs the weight of each, not negative, floating of shape (batch, batch); its
+                means over pairs are weighted ones then. None for equal weights.
 
         Returns:
             A scalar that autograd can differentiate.
 
         Raises:
-            InputError: shapes or types of outputs and labels do not fit, or pairs that a miner has chosen.
+            InputError: shapes or types of outputs, labels and weights do not fit; the loss has no pairs to weigh; or
+                pairs that a miner has chosen.
         """
         if indices_tuple is not None:
             raise InputError(f"{type(self).__name__} takes all pairs of a batch: leave out the miner")
         outputs, labels = self.checked_batch(outputs, labels)
-        with torch.autocast(labels.device.type, enabled=False):
+        require_weights(pair_weights, len(labels))
+        with torch.autocast(labels.device.type, enabled=False), weighing(pair_weights) as weights:
             loss, metrics = self.checked_result(self.loss_and_metrics(outputs, labels), outputs)
+        if weights is not None and not weights.were_read:
+            raise InputError(f"{type(self).__name__} is no loss of pairs: leave out pair_weights")
         self.metrics = {name: metric.detach() for name, metric in metrics.items()}
         return loss
 
@@ -141,6 +150,19 @@ class HashingLoss(_OfFields, ABC):
         if taken := TAKEN & metrics.keys():
             raise InputError(f"{owner} watches `{min(taken)}`, a name that every history has: give it another")
         return loss, metrics
+
+
+def require_weights(weights: Tensor | None, batch: int) -> None:
+    """Refuse what is no weight for each pair of a batch."""
+    if weights is None:
+        return
+    if not isinstance(weights, Tensor) or not weights.is_floating_point() or weights.shape != (batch, batch):
+        got = (
+            f"{weights.dtype} {tuple(weights.shape)}" if isinstance(weights, Tensor) else f"a {type(weights).__name__}"
+        )
+        raise InputError(f"pair_weights must be floating, ({batch}, {batch}) for {batch} labels, got {got}")
+    if not bool((weights >= 0).all()):
+        raise InputError("pair_weights must not be negative or NaN: weigh a pair 0 to leave it out")
 
 
 def is_scalar(value: object) -> bool:

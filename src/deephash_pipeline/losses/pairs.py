@@ -1,5 +1,10 @@
 """Pairs of a batch: which of them are similar, what u says of that, and means over them."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
 from torch.nn import functional
@@ -92,8 +97,44 @@ def balanced_mean(similar: Tensor, cost: Tensor) -> Tensor:
 def mean_over(pairs: Tensor, cost: Tensor) -> Tensor:
     """Mean of a cost (batch, batch) over the pairs marked by 1, others being marked by 0; 0 where there are none.
 
+    Within `weighing` it is the weighted mean.
+
     Example:
         >>> mean_over(torch.tensor([[0.0, 1.0], [1.0, 0.0]]), torch.tensor([[9.0, 2.0], [4.0, 9.0]]))
         tensor(3.)
     """
-    return (pairs * cost).sum() / pairs.sum().clamp_min(1)
+    weights = _WEIGHTS.get()
+    if weights is None:
+        return (pairs * cost).sum() / pairs.sum().clamp_min(1)
+    weights.were_read = True
+    pairs = pairs * weights.of_pairs.to(cost.dtype)
+    total = pairs.sum()
+    return (pairs * cost).sum() / torch.where(total > 0, total, torch.ones_like(total))
+
+
+@dataclass
+class PairWeights:
+    """Weights of the pairs of a batch, (batch, batch), and whether a loss has read them."""
+
+    of_pairs: Tensor
+    were_read: bool = False
+
+
+_WEIGHTS: ContextVar[PairWeights | None] = ContextVar("pair weights", default=None)
+
+
+@contextmanager
+def weighing(of_pairs: Tensor | None) -> Iterator[PairWeights | None]:
+    """Weigh the pairs of `mean_over`, through which every loss of pairs takes its means; None for equal weights.
+
+    Example:
+        >>> with weighing(torch.tensor([[0.0, 3.0], [1.0, 0.0]])):
+        ...     mean_over(torch.ones(2, 2), torch.tensor([[9.0, 2.0], [4.0, 9.0]]))
+        tensor(2.5000)
+    """
+    weights = None if of_pairs is None else PairWeights(of_pairs)
+    token = _WEIGHTS.set(weights)
+    try:
+        yield weights
+    finally:
+        _WEIGHTS.reset(token)
