@@ -68,5 +68,5 @@ def _event(name: str, node: Node | None = None, **facts: Any) -> dict[str, Any]:
     return {"event": name, "timestamp": datetime.now(UTC).isoformat(), **about, **facts}
 
 
-def _failure(error: Exception) -> dict[str, str]:
+def _failure(error: Exception) -> dict[str, Any]:
     return {"error": f"{type(error).__name__}: {error}", "traceback": "".join(traceback.format_exception(error))}
