@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.hamming import HammingIndex, store
-from deephash_pipeline.hamming.ids import id_column
+from deephash_pipeline.hamming.id_columns import id_column
 from tests.hamming.brute_force import ListIndex, random_codes
 
 QUERIES = 3

@@ -1,5 +1,6 @@
 import itertools
 from contextlib import contextmanager
+from dataclasses import replace
 from unittest.mock import patch
 
 import numba
@@ -9,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deephash_pipeline.hamming import ranking
-from deephash_pipeline.hamming.parts import EVERY_ROW, CodeGroups, SearchedPart, bitmap_of, group_codes
+from deephash_pipeline.hamming.codes import EVERY_ROW, Codes, bitmap_of, group_codes
 from deephash_pipeline.hamming.ranking import nearest_rows, rows_within
 from deephash_pipeline.retrieval.codes import code_words
 from tests.hamming.brute_force import distances_between, nearest, random_codes
@@ -29,9 +30,9 @@ def parts_of(rng, codes, borders, grouped, allowed):
     parts = []
     for start, stop in itertools.pairwise(borders):
         words = np.ascontiguousarray(code_words(codes[start:stop]).T)
-        groups = group_codes(words) if grouped else CodeGroups(words, stop - start)
+        part = group_codes(words) if grouped else Codes(words, stop - start, stop - start)
         bitmap = EVERY_ROW if allowed is None else bitmap_of(np.flatnonzero(allowed[start:stop]), stop - start)
-        parts.append(SearchedPart(groups, stop - start, start, bitmap))
+        parts.append(replace(part, first_row=start, allowed=bitmap))
     return parts
 
 

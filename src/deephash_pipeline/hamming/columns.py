@@ -32,7 +32,7 @@ NO_VALUE = 0
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class ColumnPart:
     """A column at some positions that follow one another.
 
     Attributes:
@@ -42,7 +42,7 @@ class Part:
         places_of_tag: numbers of the lists that have a tag.
 
     Example:
-        >>> part = part_of(["b", None, 3, "a"])
+        >>> part = column_part(["b", None, 3, "a"])
         >>> part.codes.tolist(), part.values, part.holds("<", "b").tolist()
         ([3, 0, 1, 2], [3, 'a', 'b'], [False, False, False, True])
     """
@@ -104,7 +104,7 @@ class Part:
         return list(map([None, *self.values].__getitem__, self.codes.tolist()))
 
 
-def part_of(values: list[Any]) -> Part:
+def column_part(values: list[Any]) -> ColumnPart:
     """Number the values at some positions; None is none, and a list of texts is one of tags."""
     kinds = set(map(type, values))
     if kinds in ({float}, {int}):
@@ -121,7 +121,7 @@ def part_of(values: list[Any]) -> Part:
     return _numbered(np.fromiter(map(numbers.__getitem__, flat), dtype=np.int32, count=len(flat)), ordered)
 
 
-def _numbered(codes: NDArray[Any], values: list[Any]) -> Part:
+def _numbered(codes: NDArray[Any], values: list[Any]) -> ColumnPart:
     """A part of numbers and the values that they are of, of a kind after the other."""
     starts: dict[Kind, int] = {}
     first = 0
@@ -133,7 +133,7 @@ def _numbered(codes: NDArray[Any], values: list[Any]) -> Part:
         for tag in set(tags):
             places.setdefault(tag, []).append(number)
     # Fewer bytes are compared sooner.
-    return Part(codes.astype(np.min_scalar_type(len(values)), copy=False), values, starts, places)
+    return ColumnPart(codes.astype(np.min_scalar_type(len(values)), copy=False), values, starts, places)
 
 
 class Columns:
@@ -147,7 +147,7 @@ class Columns:
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
-        self._parts: dict[str, list[Part]] = {}
+        self._parts: dict[str, list[ColumnPart]] = {}
 
     def holds(self, tree: Tree, find: Callable[[tuple[Any, ...]], NDArray[np.int64]]) -> Flags:
         """Whether a condition holds at each position that there is by now, bool (positions,).
@@ -190,7 +190,7 @@ class Columns:
         for name in names:
             self._until(name, stop)
 
-    def _until(self, column: str, stop: int) -> list[Part]:
+    def _until(self, column: str, stop: int) -> list[ColumnPart]:
         """The parts of a column, read as far as a position."""
         if column not in self._parts:
             kept = kept_values(self._ledger, column, stop)
@@ -198,11 +198,11 @@ class Columns:
         parts = self._parts[column]
         known = sum(len(part.codes) for part in parts)
         if known < stop:
-            parts.append(part_of(self._ledger.column(column, known, stop)))
+            parts.append(column_part(self._ledger.column(column, known, stop)))
             # Of many small ones a large one is made, each value a few times in all.
             while len(parts) > 1 and 2 * len(parts[-1].codes) >= len(parts[-2].codes):
                 last, before = parts.pop(), parts.pop()
-                parts.append(part_of([*before.given(), *last.given()]))
+                parts.append(column_part([*before.given(), *last.given()]))
             if len(parts) == 1:
                 keep_values(self._ledger, column, parts[0].codes, parts[0].values)
         return parts

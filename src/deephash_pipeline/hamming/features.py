@@ -46,6 +46,10 @@ class FeatureForm:
         """Of the array."""
         return self.width + SCALE_BYTES if self.width and self.kind == "int8" else self.width
 
+    def no_rows(self, count: int = 0) -> NDArray[Any]:
+        """An array without numbers, for so many items of an index without features."""
+        return np.empty((count, self.columns), dtype=self.dtype)
+
     def stored(self, real: NDArray[np.float32]) -> NDArray[Any]:
         """Rows of the array, of features float32 (items, width).
 

@@ -4,7 +4,6 @@ import os
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any, Self
@@ -185,7 +184,7 @@ class HammingIndex(ExactSearch, Closing):
             columns |= {named[name.lower()]: values for name, values in changed.items()}
             contents = snapshot.contents_of(rows)
             positions = np.arange(store.next_position, store.next_position + len(rows))
-            store.add(replace(contents, positions=positions), kind, columns, contents.positions)
+            store.add(contents._replace(positions=positions), kind, columns, contents.positions)
 
     def remove(self, ids: GivenIds, *, missing_ok: bool = False) -> int:
         """Remove items, for good and before the next search; return how many.
@@ -254,11 +253,11 @@ class HammingIndex(ExactSearch, Closing):
                 store.reload()
                 raise
 
-    def _checked_features(self, features: Any, items: int) -> NDArray[Any] | None:
+    def _checked_features(self, features: Any, items: int) -> NDArray[Any]:
         if not self.features:
             if features is not None:
                 raise InputError("features are given, but this index has none; create it with their number.")
-            return None
+            return self._store.form.no_rows(items)
         if features is None:
             raise InputError(f"features are missing; this index has {self.features} numbers for each item.")
         return self._store.form.stored(checked_numbers(features, items, self.features, "features"))

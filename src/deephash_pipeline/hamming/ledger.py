@@ -175,18 +175,16 @@ class Ledger(Database):
         listed = np.empty(len(rows), dtype=object)
         listed[:] = ids
         code_words = np.frombuffer(b"".join(codes), dtype="<u8").reshape(len(rows), words)
-        shape = len(rows), form.columns
-        stored = np.frombuffer(b"".join(features), dtype=form.dtype).reshape(shape) if form.width else None
+        stored = form.no_rows(len(rows))
+        if form.width:
+            stored = np.frombuffer(b"".join(features), dtype=form.dtype).reshape(stored.shape)
         return Contents(code_words.T, listed, np.array(positions, dtype=np.int64), stored)
 
     def append_to_tail(self, contents: Contents) -> None:
         """Add items to the tail."""
-        codes, features = np.ascontiguousarray(contents.words.T.astype("<u8")), contents.features
-        positions, ids = contents.positions.tolist(), contents.ids.tolist()
-        values = [
-            (positions[row], ids[row], codes[row].tobytes(), None if features is None else features[row].tobytes())
-            for row in range(len(positions))
-        ]
+        codes = map(bytes, np.ascontiguousarray(contents.words.T.astype("<u8")))
+        features = (row.tobytes() or None for row in contents.features)
+        values = list(zip(contents.positions.tolist(), contents.ids.tolist(), codes, features, strict=True))
         self.execute("INSERT INTO tail VALUES (?, ?, ?, ?)", values, many=True)
         if self.path is not None:
             self._row_digests += sum(

@@ -7,11 +7,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from deephash_pipeline.hamming.codes import Codes, rows_in
 from deephash_pipeline.hamming.kernels.items import count_within, list_items
 from deephash_pipeline.hamming.kernels.keys import ROW_BITS, ROW_MASK, STATUS
 from deephash_pipeline.hamming.kernels.nearest import Found, Part, scan_part, slice_part
 from deephash_pipeline.hamming.kernels.sliced import working_memory
-from deephash_pipeline.hamming.parts import CodeGroups, SearchedPart, rows_in
 from deephash_pipeline.retrieval.kernels.compiled import in_threads, threads_to_use
 
 Engine = Literal["auto", "scan", "sliced"]
@@ -28,7 +28,7 @@ COPYING_QUERIES = 32
 
 
 def nearest_rows(
-    queries: NDArray[np.uint64], parts: Sequence[SearchedPart], code_length: int, k: int, engine: Engine = "auto"
+    queries: NDArray[np.uint64], parts: Sequence[Codes], code_length: int, k: int, engine: Engine = "auto"
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """Find the k nearest rows of every query, exactly, in the order of (distance, row).
 
@@ -43,8 +43,8 @@ def nearest_rows(
         Rows, int64, and distances, int32, both of shape (queries, min(k, rows that may be found)).
 
     Example:
-        >>> from deephash_pipeline.hamming.parts import SearchedPart, group_codes
-        >>> part = SearchedPart(group_codes(np.array([[0, 1, 7]], dtype=np.uint64)), size=3, first_row=0)
+        >>> from deephash_pipeline.hamming.codes import group_codes
+        >>> part = group_codes(np.array([[0, 1, 7]], dtype=np.uint64))
         >>> queries = np.zeros((1, 1), dtype=np.uint64)
         >>> nearest_rows(queries, [part], code_length=8, k=2)
         (array([[0, 1]]), array([[0, 1]], dtype=int32))
@@ -70,7 +70,7 @@ def _room_for(wanted: int) -> int:
 
 def _nearest_of_some(
     queries: NDArray[np.uint64],
-    parts: Sequence[SearchedPart],
+    parts: Sequence[Codes],
     code_length: int,
     sliced: bool,
     answers: tuple[NDArray[np.int64], NDArray[np.int32]],
@@ -88,19 +88,19 @@ def _nearest_of_some(
     def answer(first: int, stop: int) -> None:
         working = working_memory(queries[first:stop], code_length) if sliced else None
         for part in searched:
-            if working and part.groups.codes >= SLICED_CODES:
+            if working and part.distinct >= SLICED_CODES:
                 slice_part(first, stop, queries, _for_kernels(part), code_length, wanted, found, working)
-            elif part.groups.codes:
+            elif part.distinct:
                 scan_part(first, stop, queries, _for_kernels(part), wanted, found)
         for part in searched:
             last = part.first_row + part.size
-            list_items(first, stop, _for_kernels(part), part.groups.code_of, last, found, listed, rows, distances)
+            list_items(first, stop, _for_kernels(part), part.code_of, last, found, listed, rows, distances)
 
     _on_all_threads(answer, len(queries))
 
 
 def rows_within(
-    queries: NDArray[np.uint64], parts: Sequence[SearchedPart], radius: int
+    queries: NDArray[np.uint64], parts: Sequence[Codes], radius: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]:
     """Find all rows at most `radius` from each query, in the order of (distance, row).
 
@@ -114,8 +114,8 @@ def rows_within(
         rows[starts[q] : starts[q + 1]].
 
     Example:
-        >>> from deephash_pipeline.hamming.parts import SearchedPart, group_codes
-        >>> part = SearchedPart(group_codes(np.array([[0, 1, 7]], dtype=np.uint64)), size=3, first_row=0)
+        >>> from deephash_pipeline.hamming.codes import group_codes
+        >>> part = group_codes(np.array([[0, 1, 7]], dtype=np.uint64))
         >>> queries = np.zeros((1, 1), dtype=np.uint64)
         >>> rows_within(queries, [part], radius=1)
         (array([0, 2]), array([0, 1]), array([0, 1], dtype=int32))
@@ -138,20 +138,20 @@ def rows_within(
     return starts, keys & ROW_MASK, (keys >> ROW_BITS).astype(np.int32)
 
 
-def _for_kernels(part: SearchedPart) -> Part:
-    groups, of_use = part.groups, part.codes_of_use
-    return groups.words, groups.codes, groups.starts, groups.rows, part.allowed, of_use, part.by_code, part.first_row
+def _for_kernels(part: Codes) -> Part:
+    of_use = part.codes_of_use
+    return part.words, part.distinct, part.starts, part.rows, part.allowed, of_use, part.by_code, part.first_row
 
 
-def _with_rare_rows_alone(part: SearchedPart, queries: int) -> SearchedPart:
+def _with_rare_rows_alone(part: Codes, queries: int) -> Codes:
     """Replace a part of which few rows may be found by a copy of those, if that takes less than to pass over others."""
-    many = 2 * part.allowed_count > part.groups.codes
+    many = 2 * part.allowed_count > part.distinct
     if many or queries < COPYING_QUERIES or not part.size or not len(part.allowed):
         return part
     rows = rows_in(part.allowed, part.size)
     starts = np.arange(len(rows) + 1, dtype=np.uint32)
-    alone = CodeGroups(part.groups.words_of(rows), len(rows), starts, rows.astype(np.uint32))
-    return SearchedPart(alone, part.size, part.first_row)
+    words, few = part.words_of(rows), rows.astype(np.uint32)
+    return Codes(words, len(rows), part.size, starts, few, first_row=part.first_row)
 
 
 def _on_all_threads(work: Callable[[int, int], None], queries: int) -> None:

@@ -85,14 +85,14 @@ class ReadableIndex:
         snapshot = self._store.current()
         return {
             "items": snapshot.count,
-            "removed": sum(source.removed for source in snapshot.sources),
+            "removed": sum(segment.removed for segment in snapshot.segments),
             "code_length": self.code_length,
             "features": self.features,
             "feature_type": self._store.form.kind if self.features else None,
             "columns": self.columns,
-            "segments": len(snapshot.sources) - 1,
-            "distinct_codes": [source.items.groups.codes for source in snapshot.sources[:-1]],
-            "tail": snapshot.sources[-1].items.size,
+            "segments": len(snapshot.segments) - 1,
+            "distinct_codes": [codes.distinct for codes in snapshot.codes[:-1]],
+            "tail": snapshot.newest.size,
             "bytes_on_disk": self._store.bytes_on_disk(),
         }
 

@@ -130,9 +130,9 @@ def _write_distances(
     """Squared distances between queries (queries, width) and the features of their rows, on all threads."""
 
     def work(first: int, stop: int) -> None:
-        for source, first_row in zip(snapshot.sources, snapshot.first_rows.tolist(), strict=False):
-            features = source.items.features
-            if features is not None and len(features):
+        for segment in snapshot.segments:
+            features, first_row = segment.features, segment.codes.first_row
+            if len(features):
                 # numba knows no float16.
                 scaled = features.dtype == np.int8
                 bits = features if scaled else features.view(np.uint16)

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.own_settings import own_settings
 from deephash_pipeline.hamming.answers import Answers, ItemId, RangeAnswers
+from deephash_pipeline.hamming.codes import Codes
 from deephash_pipeline.hamming.conditions import Where, parsed
 from deephash_pipeline.hamming.ids import MISSING, checked_ids
 from deephash_pipeline.hamming.pairs import NearPairs, codes_at, connected, near_items, near_rows
-from deephash_pipeline.hamming.parts import SearchedPart
 from deephash_pipeline.hamming.ranking import nearest_rows, rows_within
 from deephash_pipeline.hamming.reading import ReadableIndex
 from deephash_pipeline.hamming.reranking import Reranking, scores_of
@@ -155,11 +155,11 @@ class ExactSearch(ReadableIndex):
         """Packed codes as uint64 (codes, words)."""
         return code_words(check_codes(codes, self.code_length, name))
 
-    def _searched(self, where: Where | None) -> tuple[Snapshot, list[SearchedPart]]:
+    def _searched(self, where: Where | None) -> tuple[Snapshot, list[Codes]]:
         """The present state, and its parts as far as conditions hold."""
         if where is None:
             snapshot = self._store.current()
-            return snapshot, snapshot.parts
+            return snapshot, snapshot.codes
         with self._store.lock:
             while True:
                 snapshot = self._store.current()
@@ -171,7 +171,7 @@ class ExactSearch(ReadableIndex):
                 holds = self._columns.holds(condition, partial(self._positions_of_some, snapshot))
                 # Merging forgets the metadata of removed items: those of this snapshot would seem to have none.
                 if not self._store.merged_since(snapshot):
-                    return snapshot, snapshot.parts_where(condition, holds)
+                    return snapshot, snapshot.codes_where(condition, holds)
 
     def _positions_of_some(self, snapshot: Snapshot, ids: tuple[ItemId, ...]) -> NDArray[np.int64]:
         """Positions of items of some ids, of those that there are."""

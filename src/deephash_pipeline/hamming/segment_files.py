@@ -12,7 +12,6 @@ import os
 import re
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,57 +20,42 @@ from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.stores import flush
-from deephash_pipeline.hamming.ids import column_from_arrays
-from deephash_pipeline.hamming.parts import CodeGroups
-from deephash_pipeline.hamming.segments import Contents, Segment, joined, segment_of
-from deephash_pipeline.hamming.tail import SeenTail
+from deephash_pipeline.hamming.codes import Codes
+from deephash_pipeline.hamming.id_columns import column_from_arrays
+from deephash_pipeline.hamming.segments import Contents, Segment, segment_of
 
 MAGIC = b"deephash codes 1\n"
 ALIGNMENT = 64
 DIGEST_BYTES = 16
 ROWS_AT_ONCE = 16_384
-SomeFeatures = tuple[Any, NDArray[np.int64]]
-"""An array of features, and which rows of it."""
+SomeFeatures = Sequence[tuple[NDArray[Any], NDArray[np.int64]]]
+"""Arrays of features, and which rows of each."""
 FEATURES_SUFFIX = ".z"
 SEGMENT_NAME = re.compile(rf"[0-9a-f]{{32}}({re.escape(FEATURES_SUFFIX)})?")
 
 
-def made_segment(
-    kept: Sequence[tuple[Segment | SeenTail, NDArray[np.int64]]],
-    added: Sequence[Contents],
-    folder: Path | None,
-    code_length: int,
-) -> Segment:
-    """Make a segment of rows of others, and of what is added, in memory or as files in a folder.
+def made_segment(kept: Iterable[Segment], added: Contents | None, folder: Path | None, code_length: int) -> Segment:
+    """Make a segment of the items of others that are not removed, and of what is added, in memory or in a folder.
+
+    Its files survive a power cut, and are mapped into memory; of what was broken off no file stays. Features are copied
+    some at a time: they are most of an index.
 
     Args:
-        kept: segments and a tail, and which rows of each.
-        added: what comes after them; of both there is one at least.
+        kept: segments.
+        added: items that come after them; with those of segments there is one at least.
         folder: folder of the files; None for memory.
         code_length: bits per code.
     """
     in_memory = folder is None
-    new = added if in_memory else [replace(each, features=None) for each in added]
-    contents = [*(items.contents_of(rows, in_memory) for items, rows in kept), *new]
-    segment = segment_of(joined(contents), uuid.uuid4().hex)
+    rows_of = [(segment, rows) for segment in kept if len(rows := segment.rows())]
+    contents = [segment.contents_of(rows, with_features=in_memory) for segment, rows in rows_of]
+    features = [(segment.features, rows) for segment, rows in rows_of]
+    if added is not None:
+        contents.append(added if in_memory else added._replace(features=added.features[:, :0]))
+        features.append((added.features, np.arange(len(added.positions))))
+    segment = segment_of(contents, uuid.uuid4().hex)
     if folder is None:
         return segment
-    features = [(items.features, rows) for items, rows in kept]
-    features += [(each.features, np.arange(len(each.positions))) for each in added]
-    return stored(segment, folder, code_length, features if features[0][0] is not None else ())
-
-
-def stored(segment: Segment, folder: Path, code_length: int, features: Sequence[SomeFeatures] = ()) -> Segment:
-    """Write a segment's file, and that of its features, so that they survive a power cut, and map them into memory.
-
-    Of what was broken off no file stays. Features are copied some at a time: they are most of an index.
-
-    Args:
-        segment: the segment, without its features.
-        folder: folder of the files.
-        code_length: bits per code.
-        features: features of its rows, one after the other; none of an index without.
-    """
     try:
         return read_segment(folder, segment.name, _write_files(segment, folder, features), code_length)
     except BaseException:
@@ -79,7 +63,7 @@ def stored(segment: Segment, folder: Path, code_length: int, features: Sequence[
         raise
 
 
-def _pieces(features: Sequence[SomeFeatures]) -> Iterator[NDArray[Any]]:
+def _pieces(features: SomeFeatures) -> Iterator[NDArray[Any]]:
     for array, rows in features:
         for start in range(0, len(rows), ROWS_AT_ONCE):
             some = rows[start : start + ROWS_AT_ONCE]
@@ -97,12 +81,12 @@ def _mapping_of(array: Any) -> Any:
     return array
 
 
-def _write_files(segment: Segment, folder: Path, features: Sequence[SomeFeatures]) -> str:
+def _write_files(segment: Segment, folder: Path, features: SomeFeatures) -> str:
     """Write the files of a segment; return the digest."""
-    groups = segment.groups
-    arrays: dict[str, NDArray[Any]] = {"words": groups.words[:, : groups.codes], **segment.ids.arrays()}
-    if len(groups.starts):
-        arrays |= {"starts": groups.starts, "rows": groups.rows, "code_of": groups.code_of}
+    codes = segment.codes
+    arrays: dict[str, NDArray[Any]] = {"words": codes.words, **segment.ids.arrays()}
+    if len(codes.starts):
+        arrays |= {"starts": codes.starts, "rows": codes.rows, "code_of": codes.code_of}
     if segment.offsets is not None:
         arrays["offsets"] = segment.offsets
     listed, offset = {}, 0
@@ -110,15 +94,16 @@ def _write_files(segment: Segment, folder: Path, features: Sequence[SomeFeatures
         listed[name] = [array.dtype.newbyteorder("<").str, array.shape, offset]
         offset += -(-array.nbytes // ALIGNMENT) * ALIGNMENT
     header = {"first_position": segment.first_position, "arrays": listed}
-    if features:
-        header |= {"features": features[0][0].shape[1], "feature_dtype": features[0][0].dtype.str}
+    some = features[0][0]
+    if some.shape[1]:
+        header |= {"features": some.shape[1], "feature_dtype": some.dtype.str}
     text = json.dumps(header).encode()
     start = MAGIC + len(text).to_bytes(8, "little") + text
     pieces: list[Any] = [start, bytes(-len(start) % ALIGNMENT)]
     for array in arrays.values():
         pieces += [np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<")), bytes(-array.nbytes % ALIGNMENT)]
     digest = _write(folder / segment.name, pieces)
-    if features:
+    if some.shape[1]:
         # Never without the file beside it that says whose it is.
         _write(folder / (segment.name + FEATURES_SUFFIX), _pieces(features))
     flush(folder)
@@ -149,16 +134,16 @@ def read_segment(folder: Path, name: str, digest: str, code_length: int) -> Segm
         raise InputError(f"{path} has codes of {64 * len(words)} bits or fewer; it belongs to another index.")
     grouped = {key: arrays[key] for key in ("starts", "rows", "code_of") if key in arrays}
     ids = column_from_arrays(arrays)
-    features = None
-    if "features" in header:
-        dtype = np.dtype(header.get("feature_dtype", "<f2"))
-        features = _read_features(folder / (name + FEATURES_SUFFIX), (len(ids), header["features"]), dtype)
-    groups = CodeGroups(words, words.shape[1], **grouped)
-    return Segment(name, groups, ids, arrays.get("offsets"), header["first_position"], features, digest)
+    columns, dtype = header.get("features", 0), np.dtype(header.get("feature_dtype", "<f2"))
+    features = _read_features(folder / (name + FEATURES_SUFFIX), (len(ids), columns), dtype)
+    codes = Codes(words, words.shape[1], len(ids), **grouped)
+    return Segment(codes, ids, header["first_position"], arrays.get("offsets"), features, name, digest)
 
 
 def _read_features(path: Path, shape: tuple[int, int], dtype: np.dtype[Any]) -> NDArray[Any]:
     """Map features; they are too many to be read, so that only their number is checked."""
+    if not shape[1]:
+        return np.empty(shape, dtype=dtype)
     if path.stat().st_size != dtype.itemsize * shape[0] * shape[1]:
         raise InputError(f"{path} is damaged: not {shape[0]} x {shape[1]} numbers long; restore it from a backup.")
     return np.frombuffer(_mapped(path), dtype=dtype).reshape(shape)

@@ -1,7 +1,7 @@
 """The state of an index at one time: what a search reads while others write."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -9,73 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deephash_pipeline.hamming.answers import Ids
+from deephash_pipeline.hamming.codes import Codes
 from deephash_pipeline.hamming.conditions import Tree
-from deephash_pipeline.hamming.ids import INTEGER, MISSING, TextIds
-from deephash_pipeline.hamming.parts import (
-    EVERY_ROW,
-    SearchedPart,
-    bitmap_of,
-    bitmap_of_flags,
-    rows_in,
-    without_rows,
-)
+from deephash_pipeline.hamming.features import FeatureForm
+from deephash_pipeline.hamming.id_columns import TextIds
+from deephash_pipeline.hamming.ids import MISSING
 from deephash_pipeline.hamming.segments import Contents, Segment
-from deephash_pipeline.hamming.tail import SeenTail, Tail
 
 CONDITIONS_KEPT = 64
-
-
-@dataclass(frozen=True, eq=False)
-class Source:
-    """A segment or the tail, with the rows of it that are not removed.
-
-    Attributes:
-        items: the segment or tail.
-        present: bitmap of the rows that are there; EVERY_ROW if none is removed.
-        removed: number of items that are removed.
-    """
-
-    items: Segment | SeenTail
-    present: NDArray[np.uint64] = field(default_factory=lambda: EVERY_ROW)
-    removed: int = 0
-
-    @property
-    def count(self) -> int:
-        """Number of items that are there."""
-        return self.items.size - self.removed
-
-    def without(self, rows: NDArray[np.int64]) -> "Source":
-        """The same with some rows removed that were there."""
-        present = without_rows(self.present, rows, self.items.size)
-        return replace(self, present=present, removed=self.removed + len(rows))
-
-    def grown(self, items: SeenTail) -> "Source":
-        """The tail with more items."""
-        if not self.removed:
-            return Source(items)
-        rows = np.setdiff1d(np.arange(items.size), self.removed_rows(), assume_unique=True)
-        return Source(items, bitmap_of(rows, items.size), self.removed)
-
-    def rows(self) -> NDArray[np.int64]:
-        """The rows that are there."""
-        return rows_in(self.present, self.items.size)
-
-    def removed_rows(self) -> NDArray[np.int64]:
-        """The rows that are not."""
-        return np.setdiff1d(np.arange(self.items.size), self.rows(), assume_unique=True)
-
-    def present_where(self, holds: NDArray[np.bool_]) -> NDArray[np.uint64]:
-        """Bitmap of the rows that are there and for whose positions a condition holds, bool (positions,)."""
-        bitmap = bitmap_of_flags(self.items.at_positions(holds))
-        return bitmap & self.present if len(self.present) else bitmap
-
-    def has(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Whether each row is there; MISSING is not."""
-        there: NDArray[np.bool_] = rows != MISSING
-        if len(self.present):
-            words = self.present[np.maximum(rows, 0) >> 6]
-            there &= ((words >> (rows & 63).astype(np.uint64)) & np.uint64(1)).astype(np.bool_)
-        return there
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,144 +24,124 @@ class Snapshot:
     """An index at one time.
 
     Attributes:
-        sources: segments in the order of insertion, the tail after them.
+        segments: segments in the order of insertion; the newest items, of which there may be none, are the last.
         generation: number of the ledger that changes when segments are merged.
-        searched: parts to search, by condition, of the latest ones; only to be touched under the store's lock.
+        form: form of the features.
+        searched: codes to search, by condition, of the latest ones; only to be touched under the store's lock.
         columns: names of the columns of metadata once a condition has asked for them; likewise.
     """
 
-    sources: tuple[Source, ...]
+    segments: tuple[Segment, ...]
     generation: int
-    searched: dict[Tree, list[SearchedPart]] = field(default_factory=dict)
+    form: FeatureForm
+    searched: dict[Tree, list[Codes]] = field(default_factory=dict)
     columns: list[str] = field(default_factory=list)
 
-    @property
-    def count(self) -> int:
-        """Number of items."""
-        return sum(source.count for source in self.sources)
+    @classmethod
+    def of(cls, segments: Iterable[Segment], generation: int, form: FeatureForm) -> "Snapshot":
+        """The state of an index that has these segments."""
+        placed, first_row = [], 0
+        for segment in segments:
+            placed.append(segment.at_row(first_row))
+            first_row += segment.size
+        return cls(tuple(placed), generation, form)
 
-    @cached_property
-    def first_rows(self) -> NDArray[np.int64]:
-        """Number of the first row of every source, and of all rows, int64 (sources + 1,)."""
-        return np.concatenate(([0], np.cumsum([source.items.size for source in self.sources], dtype=np.int64)))
-
     @property
-    def _tail(self) -> Tail:
-        items = self.sources[-1].items
-        assert isinstance(items, SeenTail)
-        return items.tail
+    def newest(self) -> Segment:
+        """Items that are in the ledger alone."""
+        return self.segments[-1]
 
     @property
     def words(self) -> int:
         """Words of a code."""
-        return len(self._tail.words)
-
-    def rows(self) -> NDArray[np.int64]:
-        """The rows of all items, int64, in the order of insertion."""
-        firsts = self.first_rows[:-1].tolist()
-        return np.concatenate([first + source.rows() for source, first in zip(self.sources, firsts, strict=True)])
+        return len(self.newest.codes.words)
 
     @cached_property
-    def parts(self) -> list[SearchedPart]:
+    def codes(self) -> list[Codes]:
         """What to search without a condition."""
-        return self._parts(source.present for source in self.sources)
+        return [segment.codes for segment in self.segments]
 
-    def parts_where(self, condition: Tree, holds: NDArray[np.bool_]) -> list[SearchedPart]:
+    def codes_where(self, condition: Tree, holds: NDArray[np.bool_]) -> list[Codes]:
         """What to search when only items may be found for whose positions a condition holds; it is kept."""
-        self.searched[condition] = self._parts(source.present_where(holds) for source in self.sources)
+        self.searched[condition] = [segment.where(holds) for segment in self.segments]
         if len(self.searched) > CONDITIONS_KEPT:
             del self.searched[next(iter(self.searched))]
         return self.searched[condition]
 
-    def _parts(self, allowed: Iterable[NDArray[np.uint64]]) -> list[SearchedPart]:
-        return [
-            SearchedPart(source.items.groups, source.items.size, int(first), bitmap)
-            for source, first, bitmap in zip(self.sources, self.first_rows[:-1], allowed, strict=True)
-        ]
+    @property
+    def count(self) -> int:
+        """Number of items."""
+        return sum(codes.allowed_count for codes in self.codes)
 
-    def gathered(self, rows: NDArray[np.int64], get: Any, like: NDArray[Any]) -> NDArray[Any]:
-        """Collect get(items, rows within) over all sources, into an array like `like` whose rows belong to `rows`."""
-        firsts = self.first_rows
-        only = [place for place in range(len(self.sources)) if firsts[place + 1] > firsts[place]]
-        if len(only) == 1:
-            return np.asarray(get(self.sources[only[0]].items, rows))
-        source_of = np.searchsorted(firsts, rows, side="right") - 1
-        for place in only:
-            mine = source_of == place
+    def rows(self) -> NDArray[np.int64]:
+        """The rows of all items, int64, in the order of insertion."""
+        return np.concatenate([segment.codes.first_row + segment.rows() for segment in self.segments])
+
+    def gathered(self, rows: NDArray[np.int64], get: Callable[[Segment, NDArray[np.int64]], Any]) -> Any:
+        """Collect get(segment, rows within) over all segments: an array that has the shape of `rows`, or begins so."""
+        filled = [segment for segment in self.segments if segment.size]
+        if not rows.size or len(filled) < 2:
+            return get((filled or self.segments)[-1], rows)
+        found: Any = None
+        for segment in filled:
+            within = rows - segment.codes.first_row
+            mine = (within >= 0) & (within < segment.size)
             if mine.any():
-                like[mine] = get(self.sources[place].items, rows[mine] - firsts[place])
-        return like
+                of_segment = get(segment, within[mine])
+                if found is None:
+                    found = np.empty((*rows.shape, *of_segment.shape[1:]), dtype=of_segment.dtype)
+                found[mine] = of_segment
+        return found
 
     def ids_of(self, rows: NDArray[np.int64]) -> Ids:
         """Ids of some rows, of the same shape."""
-        empty = np.empty(rows.shape, dtype=np.int64 if self._tail.kind in (None, INTEGER) else object)
-        return self.gathered(rows, _ids_of, empty)
+        ids: Ids = self.gathered(rows, lambda segment, within: segment.ids.take(within))
+        return ids
+
+    def positions_of(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Positions of some rows."""
+        positions: NDArray[np.int64] = self.gathered(rows, Segment.positions_of)
+        return positions
+
+    def words_of(self, rows: NDArray[np.int64]) -> NDArray[np.uint64]:
+        """Codes of some rows, uint64 (rows, words)."""
+        words: NDArray[np.uint64] = self.gathered(rows, lambda segment, within: segment.codes.words_of(within).T)
+        return words
+
+    def features_of(self, rows: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Features of some rows, float32 (rows, width)."""
+        return self.form.real(self.gathered(rows, lambda segment, within: segment.features[within]))
+
+    def contents_of(self, rows: NDArray[np.int64]) -> Contents:
+        """Codes, ids, positions and features of some rows, as they are stored."""
+        features = self.gathered(rows, lambda segment, within: segment.features[within])
+        words = np.ascontiguousarray(self.words_of(rows).T)
+        return Contents(words, self.ids_of(rows), self.positions_of(rows), features)
 
     def find(self, ids: Ids) -> NDArray[np.int64]:
         """The row of each id, int64, MISSING for an id that is not there.
 
-        To be asked of the present snapshot, under the store's lock: a tail knows the newest row of an id alone.
+        To be asked of the present snapshot, under the store's lock: of the newest items, the last of an id is known.
         """
         found = np.full(len(ids), MISSING, dtype=np.int64)
-        for source, first in zip(self.sources, self.first_rows[:-1], strict=True):
+        for segment in self.segments:
             missing = np.flatnonzero(found == MISSING)
-            if len(missing) and source.count:
-                column = source.items if isinstance(source.items, SeenTail) else source.items.ids
-                rows = column.find(ids[missing])
-                found[missing] = np.where(source.has(rows), first + rows, MISSING)
+            if len(missing) and segment.codes.allowed_count:
+                rows = segment.find(ids[missing])
+                found[missing] = np.where(rows == MISSING, MISSING, segment.codes.first_row + rows)
         return found
-
-    def positions_of(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Positions of some rows."""
-        empty = np.empty(rows.shape, dtype=np.int64)
-        return self.gathered(rows, lambda items, within: items.positions_of(within), empty)
-
-    def words_of(self, rows: NDArray[np.int64]) -> NDArray[np.uint64]:
-        """Codes of some rows, uint64 (rows, words)."""
-        empty = np.empty((len(rows), self.words), dtype=np.uint64)
-        return self.gathered(rows, lambda items, within: items.groups.words_of(within).T, empty)
-
-    def features_of(self, rows: NDArray[np.int64]) -> NDArray[np.float32]:
-        """Features of some rows, float32 (rows, width)."""
-        form = self._tail.form
-        empty = np.empty((len(rows), form.columns), dtype=form.dtype)
-        if not form.width:
-            return form.real(empty)
-        return form.real(self.gathered(rows, lambda items, within: items.features[within], empty))
-
-    def contents_of(self, rows: NDArray[np.int64]) -> Contents:
-        """Codes, ids, positions and features of some rows, as they are stored."""
-        form = self._tail.form
-        empty = np.empty((len(rows), form.columns), dtype=form.dtype)
-        features = self.gathered(rows, lambda items, within: items.features[within], empty) if form.width else None
-        words = np.ascontiguousarray(self.words_of(rows).T)
-        return Contents(words, self.ids_of(rows), self.positions_of(rows), features)
 
     def largest_id(self) -> int:
         """The largest of ids that are integers, also of removed items that are still stored; -1 if there is none."""
-        columns = [source.items.ids for source in self.sources if isinstance(source.items, Segment)]
-        of_segments = [column.largest() for column in columns if not isinstance(column, TextIds)]
-        return max([-1, *of_segments, *map(int, self._tail.ids[: self.sources[-1].items.size])])
+        columns = [segment.ids for segment in self.segments if segment.size]
+        return max([-1, *(column.largest() for column in columns if not isinstance(column, TextIds))])
 
-    def without(self, positions: Iterable[int] | NDArray[np.int64]) -> "Snapshot":
+    def without(self, positions: NDArray[np.int64]) -> "Snapshot":
         """The same without the items at some positions; positions of no item are passed over."""
-        wanted = np.asarray(positions, dtype=np.int64)
-        sources = []
-        for source in self.sources:
-            rows = source.items.rows_of(wanted)
-            gone = rows[source.has(rows)]
-            sources.append(source.without(gone) if len(gone) else source)
-        return Snapshot(tuple(sources), self.generation)
+        if not len(positions):
+            return self
+        return Snapshot(tuple(segment.without(positions) for segment in self.segments), self.generation, self.form)
 
-    def with_tail(self, tail: SeenTail) -> "Snapshot":
-        """The same with more items in its tail."""
-        return Snapshot((*self.sources[:-1], self.sources[-1].grown(tail)), self.generation)
-
-
-def _ids_of(items: Segment | SeenTail, rows: NDArray[np.int64]) -> Ids:
-    return items.take(rows) if isinstance(items, SeenTail) else items.ids.take(rows)
-
-
-def snapshot_of(segments: Sequence[Segment], tail: SeenTail, removed: NDArray[np.int64], generation: int) -> Snapshot:
-    """The state of segments and a tail without the items at removed positions."""
-    return Snapshot((*(Source(segment) for segment in segments), Source(tail)), generation).without(removed)
+    def extended(self, added: Contents) -> "Snapshot":
+        """The same with more of the newest items."""
+        return Snapshot((*self.segments[:-1], self.newest.extended(added)), self.generation, self.form)

@@ -27,9 +27,8 @@ from deephash_pipeline.hamming.features import NO_FEATURES, FeatureForm
 from deephash_pipeline.hamming.ledger import Ledger, SegmentEntry
 from deephash_pipeline.hamming.locking import COPY, WriterLock
 from deephash_pipeline.hamming.segment_files import delete_segments, made_segment, read_segment, segments_in
-from deephash_pipeline.hamming.segments import Contents, Segment
-from deephash_pipeline.hamming.snapshots import Snapshot, Source, snapshot_of
-from deephash_pipeline.hamming.tail import SeenTail, Tail
+from deephash_pipeline.hamming.segments import Contents, Segment, no_items
+from deephash_pipeline.hamming.snapshots import Snapshot
 
 MADE_BY = "made_by"
 # The second has features of another type than float16.
@@ -96,8 +95,7 @@ class Store:
             self.ledger.verify()
             self.code_length = int(settings["code_length"])
             self.form = FeatureForm(int(settings["width"]), settings.get(FEATURE_TYPE, FeatureForm.kind))
-            self.words = -(-self.code_length // 64)
-            self._loaded: dict[str, Segment] = {}
+            self.snapshot = Snapshot((), -1, self.form)
             self._load()
             self._delete_unnamed()
         except sqlite3.Error as error:
@@ -128,6 +126,11 @@ class Store:
         if self._writer is not None:
             self._writer.release()
             self._writer = None
+
+    @property
+    def words(self) -> int:
+        """Words of a code."""
+        return -(-self.code_length // 64)
 
     def current(self) -> Snapshot:
         """The present state, with what another process has written."""
@@ -166,10 +169,10 @@ class Store:
             with self.ledger.transaction(reading=True):
                 settings = self.ledger.settings()
                 entries = self.ledger.segments()
-                tail = self.ledger.tail_after(-1, self.words, self.form)
+                newest = self.ledger.tail_after(-1, self.words, self.form)
                 last_change, removed = self.ledger.removed_after(0)
             try:
-                self._loaded = {entry.name: self._segment(entry) for entry in entries}
+                segments = self._mapped(entries)
             except FileNotFoundError as error:
                 # A writer may have merged segments in between; then the ledger names others by now.
                 if attempt == ATTEMPTS - 1 or not self.read_only:
@@ -179,12 +182,22 @@ class Store:
                 raise unreadable(error, self.folder) from error
             break
         self.kind, self.next_position = settings.get("kind"), int(settings["next_position"])
-        self._tail = Tail(self.words, self.kind, self.form)
-        self._tail.append(tail)
-        self.snapshot = snapshot_of(
-            list(self._loaded.values()), self._tail.seen(), removed, int(settings["generation"])
-        )
+        snapshot = self._snapshot_of(segments, int(settings["generation"]))
+        self.snapshot = snapshot.extended(newest).without(removed)
         self._version, self._last_change = version, last_change
+
+    def _mapped(self, entries: Sequence[SegmentEntry]) -> list[Segment]:
+        """Segments as they were written, from their files; those of the present state are there."""
+        if self.folder is None:
+            return []
+        there = {segment.name: segment.whole() for segment in self.snapshot.segments}
+        folder, length = self.folder / SEGMENTS, self.code_length
+        return [there.get(name) or read_segment(folder, name, digest, length) for _, name, _, digest in entries]
+
+    def _snapshot_of(self, segments: Sequence[Segment], generation: int) -> Snapshot:
+        """The state of an index where all items are in segments."""
+        in_order = sorted(segments, key=lambda segment: segment.first_position)
+        return Snapshot.of([*in_order, no_items(self.words, self.kind, self.form)], generation, self.form)
 
     def _refresh(self) -> None:
         version = self.ledger.version()
@@ -197,24 +210,18 @@ class Store:
         if not same:
             self._load()
             return
-        self._tail.append(added)
         self.next_position = int(settings["next_position"])
-        self.snapshot = self.snapshot.with_tail(self._tail.seen()).without(removed)
+        self.snapshot = self.snapshot.extended(added).without(removed)
         self._version, self._last_change = version, last_change
-
-    def _segment(self, entry: SegmentEntry) -> Segment:
-        if entry.name in self._loaded:
-            return self._loaded[entry.name]
-        assert self.folder is not None
-        return read_segment(self.folder / SEGMENTS, entry.name, entry.digest, self.code_length)
 
     def add(self, contents: Contents, kind: str, metadata: dict[str, list[Any]], replaced: NDArray[np.int64]) -> None:
         """Add items, and remove those at replaced positions, in one transaction; `lock` is taken."""
         count = len(contents.positions)
-        bulk = count >= BULK_ITEMS or len(self._tail.ids) + count > TAIL_ITEMS
-        # The tail precedes what is added, so both go into one segment.
-        merged = self._mergeable(self.snapshot.without(replaced)) if bulk else []
-        segment = self._built(merged, contents) if bulk else None
+        snapshot = self.snapshot.without(replaced)
+        # The newest items precede what is added, so both go into one segment.
+        bulk = count >= BULK_ITEMS or snapshot.newest.size + count > TAIL_ITEMS
+        merged = self._mergeable(snapshot) if bulk else []
+        segment = self._made(merged, contents) if bulk else None
         with self.ledger.transaction():
             self.ledger.set("kind", kind)
             self.ledger.set("next_position", self.next_position + count)
@@ -224,13 +231,14 @@ class Store:
                 self._replace(merged, segment)
             else:
                 self.ledger.append_to_tail(contents)
-        self.kind = self._tail.kind = kind
+        if kind != self.kind:
+            self.kind = kind
+            snapshot = self._snapshot_of((), snapshot.generation)
         self.next_position += count
         if bulk:
-            self._swap(merged, segment)
+            self._swap(snapshot, merged, segment)
         else:
-            self._tail.append(contents)
-            self.snapshot = self.snapshot.with_tail(self._tail.seen()).without(replaced)
+            self.snapshot = snapshot.extended(contents)
 
     def remove(self, positions: NDArray[np.int64]) -> None:
         """Remove the items at some positions; `lock` is taken."""
@@ -240,59 +248,51 @@ class Store:
 
     def compact(self) -> None:
         """Make one segment of all items; `lock` is taken, and searches of a snapshot go on."""
-        sources = [source for source in self.snapshot.sources if source.items.size]
-        if len(sources) > 1 or any(source.removed or isinstance(source.items, SeenTail) for source in sources):
-            segment = self._built(sources)
+        segments = [segment for segment in self.snapshot.segments if segment.size]
+        if len(segments) > 1 or any(segment.removed or not segment.name for segment in segments):
+            made = self._made(segments)
             with self.ledger.transaction():
-                self._replace(sources, segment)
-            self._swap(sources, segment)
+                self._replace(segments, made)
+            self._swap(self.snapshot, segments, made)
 
-    def _mergeable(self, snapshot: Snapshot) -> list[Source]:
-        """The tail, and the segments before it that are small enough to be merged with it."""
-        sources = list(snapshot.sources)
-        kept = [sources.pop()]
-        total = kept[0].items.size
+    def _mergeable(self, snapshot: Snapshot) -> list[Segment]:
+        """The newest items, and the segments before them that are small enough to be merged with them."""
         bytes_each = 8 * self.words + self.form.columns * self.form.dtype.itemsize
-        most = min(MERGED_ITEMS, MERGED_BYTES // bytes_each)
-        while sources and total + sources[-1].items.size <= most:
-            total += sources[-1].items.size
-            kept.insert(0, sources.pop())
-        return [source for source in kept if source.items.size]
+        most, total = min(MERGED_ITEMS, MERGED_BYTES // bytes_each), 0
+        kept: list[Segment] = []
+        for segment in reversed(snapshot.segments):
+            total += segment.size
+            if kept and total > most:
+                break
+            kept.insert(0, segment)
+        return [segment for segment in kept if segment.size]
 
-    def _built(self, sources: Sequence[Source], *added: Contents) -> Segment | None:
-        kept = [(source.items, source.rows()) for source in sources if source.count]
-        if not (kept or added):
+    def _made(self, segments: Sequence[Segment], added: Contents | None = None) -> Segment | None:
+        if added is None and all(segment.removed == segment.size for segment in segments):
             return None
-        return made_segment(kept, added, None if self.folder is None else self.folder / SEGMENTS, self.code_length)
+        return made_segment(segments, added, None if self.folder is None else self.folder / SEGMENTS, self.code_length)
 
-    def _replace(self, old: Sequence[Source], new: Segment | None) -> None:
-        """Write into the ledger that a segment has taken the place of others, and of the tail if that is among them."""
+    def _replace(self, old: Sequence[Segment], new: Segment | None) -> None:
+        """Write into the ledger that a segment has taken the place of others."""
         entry = None if new is None else SegmentEntry(new.first_position, new.name, new.size, new.digest)
-        self.ledger.replace_segments([s.items.name for s in old if isinstance(s.items, Segment)], entry)
-        for source in old:
-            if isinstance(source.items, SeenTail):
+        self.ledger.replace_segments([segment.name for segment in old if segment.name], entry)
+        for segment in old:
+            if not segment.name:
                 self.ledger.clear_tail()
-            if source.removed:
-                self.ledger.forget(source.items.positions_of(source.removed_rows()).tolist())
+            if segment.removed:
+                self.ledger.forget(segment.removed_positions().tolist())
         self.ledger.set("generation", self.snapshot.generation + 1)
 
-    def _swap(self, old: Sequence[Source], new: Segment | None) -> None:
+    def _swap(self, snapshot: Snapshot, old: Sequence[Segment], new: Segment | None) -> None:
         """Do in memory what `_replace` has done in the ledger, and delete the files that are not named any more."""
-        gone = {source.items.name for source in old if isinstance(source.items, Segment)}
-        segments = [segment for name, segment in self._loaded.items() if name not in gone]
-        if new is not None:
-            segments = sorted([*segments, new], key=lambda segment: segment.first_position)
-        self._loaded = {segment.name: segment for segment in segments}
-        if any(isinstance(source.items, SeenTail) for source in old):
-            self._tail = Tail(self.words, self.kind, self.form)
-        _, removed = self.ledger.removed_after(0)
-        self.snapshot = snapshot_of(segments, self._tail.seen(), removed, self.snapshot.generation + 1)
+        kept = [segment for segment in snapshot.segments if segment.name and segment not in old]
+        self.snapshot = self._snapshot_of([*kept, *([new] if new else [])], snapshot.generation + 1)
         if self.folder is not None:
-            delete_segments(self.folder / SEGMENTS, gone)
+            delete_segments(self.folder / SEGMENTS, [segment.name for segment in old if segment.name])
 
     def _delete_unnamed(self) -> None:
         """Delete files that the ledger does not name: those of a writer that was killed."""
         if self.folder is not None and not self.read_only:
             folder = self.folder / SEGMENTS
             folder.mkdir(exist_ok=True)
-            delete_segments(folder, segments_in(folder) - set(self._loaded))
+            delete_segments(folder, segments_in(folder) - {segment.name for segment in self.snapshot.segments})
