@@ -31,7 +31,7 @@ def parts_of(rng, codes, borders, grouped, allowed):
     for start, stop in itertools.pairwise(borders):
         words = np.ascontiguousarray(code_words(codes[start:stop]).T)
         part = group_codes(words) if grouped else Codes(words, stop - start, stop - start)
-        bitmap = EVERY_ROW if allowed is None else bitmap_of(np.flatnonzero(allowed[start:stop]), stop - start)
+        bitmap = EVERY_ROW if allowed is None else bitmap_of(allowed[start:stop])
         parts.append(replace(part, first_row=start, allowed=bitmap))
     return parts
 

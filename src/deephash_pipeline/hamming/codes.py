@@ -1,4 +1,4 @@
-"""Codes of some rows of an index, equal ones stored once, and bitmaps of the rows that may be found."""
+"""Codes of some rows of an index, equal ones stored once, and which of the rows may be found."""
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from deephash_pipeline.hamming.growing import with_room
 from deephash_pipeline.hamming.kernels.grouping import list_rows, mark_codes, number_codes
 
 NO_ROWS: NDArray[np.uint32] = np.empty(0, dtype=np.uint32)
@@ -32,9 +33,9 @@ class Codes:
         allowed: bitmap of the rows that may be found, uint64 (words,); empty if all may.
 
     Example:
-        >>> codes = group_codes(np.array([[7, 1]], dtype=np.uint64)).where(bitmap_of(np.array([1]), size=2))
-        >>> codes.allowed_count, codes.by_code
-        (1, False)
+        >>> codes = group_codes(np.array([[7, 1, 7]], dtype=np.uint64)).without(np.array([0]))
+        >>> codes.distinct, codes.allowed_count, codes.allowed_rows(), codes.allows(np.array([0, 1]))
+        (2, 2, array([1, 2]), array([False,  True]))
     """
 
     words: NDArray[np.uint64]
@@ -51,9 +52,47 @@ class Codes:
         codes = self.code_of[rows] if len(self.starts) else rows
         return np.ascontiguousarray(self.words[:, : self.distinct][:, codes])
 
-    def where(self, allowed: NDArray[np.uint64]) -> "Codes":
-        """The same with a bitmap of the rows that may be found."""
-        return replace(self, allowed=allowed)
+    def whole(self) -> "Codes":
+        """The same, and all rows may be found."""
+        return replace(self, allowed=EVERY_ROW)
+
+    def where(self, flags: NDArray[np.bool_]) -> "Codes":
+        """The same, and only rows may be found whose flags, bool (size,), are set."""
+        bitmap = bitmap_of(flags)
+        return replace(self, allowed=bitmap & self.allowed if len(self.allowed) else bitmap)
+
+    def without(self, rows: NDArray[np.integer[Any]]) -> "Codes":
+        """The same, and some rows may not be found."""
+        changed = self.allowed.copy() if len(self.allowed) else bitmap_of(self._flags())
+        places = np.asarray(rows, dtype=np.uint64)
+        np.bitwise_and.at(changed, places >> np.uint64(6), ~(np.uint64(1) << (places & np.uint64(63))))
+        return replace(self, allowed=changed)
+
+    def extended(self, added: NDArray[np.uint64]) -> "Codes":
+        """These and other codes after them, uint64 (words, rows), where every row has a code of its own."""
+        stop = self.size + added.shape[1]
+        words = with_room(self.words, self.size, stop, axis=1)
+        words[:, self.size : stop] = added
+        more = Codes(words, stop, stop, first_row=self.first_row)
+        if not len(self.allowed):
+            return more
+        return more.where(np.pad(self._flags(), (0, added.shape[1]), constant_values=True))
+
+    def allows(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Whether each of some rows may be found."""
+        if not len(self.allowed):
+            return np.ones(len(rows), dtype=np.bool_)
+        words = self.allowed[rows >> 6] >> (rows & 63).astype(np.uint64)
+        return np.asarray(words & np.uint64(1), dtype=np.bool_)
+
+    def allowed_rows(self) -> NDArray[np.int64]:
+        """The rows that may be found, in order."""
+        return np.flatnonzero(self._flags()) if len(self.allowed) else np.arange(self.size)
+
+    def _flags(self) -> NDArray[np.bool_]:
+        if not len(self.allowed):
+            return np.ones(self.size, dtype=np.bool_)
+        return np.unpackbits(self.allowed.view(np.uint8), count=self.size, bitorder="little").view(np.bool_)
 
     @property
     def by_code(self) -> bool:
@@ -96,63 +135,14 @@ def group_codes(words: NDArray[np.uint64]) -> Codes:
     return Codes(np.ascontiguousarray(words[:, first_rows[:distinct]]), distinct, rows, starts, grouped, code_of)
 
 
-def bitmap_of(rows: NDArray[np.integer[Any]], size: int) -> NDArray[np.uint64]:
-    """The bitmap of some of `size` rows: uint64 (words,), bit `r` of word `w` is row 64 w + r.
+def bitmap_of(flags: NDArray[np.bool_]) -> NDArray[np.uint64]:
+    """The bitmap of rows whose flags, bool (size,), are set: uint64 (words,), bit `r` of word `w` is row 64 w + r.
 
     Example:
-        >>> bitmap_of(np.array([0, 3]), size=4)
-        array([9], dtype=uint64)
-    """
-    flags = np.zeros(size, dtype=np.bool_)
-    flags[rows] = True
-    return bitmap_of_flags(flags)
-
-
-def bitmap_of_flags(flags: NDArray[np.bool_]) -> NDArray[np.uint64]:
-    """The bitmap of the rows whose flags, bool (size,), are set.
-
-    Example:
-        >>> bitmap_of_flags(np.array([True, False, False, True]))
+        >>> bitmap_of(np.array([True, False, False, True]))
         array([9], dtype=uint64)
     """
     packed = np.packbits(flags, bitorder="little")
     bitmap = np.zeros(max(1, -(-len(flags) // WORD_ROWS)), dtype=np.uint64)
     bitmap.view(np.uint8)[: len(packed)] = packed
     return bitmap
-
-
-def without_rows(bitmap: NDArray[np.uint64], rows: NDArray[np.integer[Any]], size: int) -> NDArray[np.uint64]:
-    """A copy of a bitmap with some rows taken out; an empty bitmap has all of `size` rows.
-
-    Example:
-        >>> without_rows(EVERY_ROW, np.array([0]), size=4)
-        array([14], dtype=uint64)
-    """
-    changed = bitmap.copy() if len(bitmap) else bitmap_of_flags(np.ones(size, dtype=np.bool_))
-    places = np.asarray(rows, dtype=np.uint64)
-    np.bitwise_and.at(changed, places >> np.uint64(6), ~(np.uint64(1) << (places & np.uint64(63))))
-    return changed
-
-
-def flags_in(bitmap: NDArray[np.uint64], size: int) -> NDArray[np.bool_]:
-    """Undo `bitmap_of_flags`; an empty bitmap has all of `size` rows.
-
-    Example:
-        >>> flags_in(bitmap_of(np.array([0, 3]), size=4), size=4)
-        array([ True, False, False,  True])
-    """
-    if not len(bitmap):
-        return np.ones(size, dtype=np.bool_)
-    return np.unpackbits(bitmap.view(np.uint8), count=size, bitorder="little").view(np.bool_)
-
-
-def rows_in(bitmap: NDArray[np.uint64], size: int) -> NDArray[np.int64]:
-    """The rows in a bitmap, in order, int64; an empty bitmap has all of `size` rows.
-
-    Example:
-        >>> rows_in(bitmap_of(np.array([0, 3]), size=4), size=4)
-        array([0, 3])
-    """
-    if not len(bitmap):
-        return np.arange(size)
-    return np.flatnonzero(flags_in(bitmap, size))

@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deephash_pipeline.hamming.answers import Ids, ItemId
+from deephash_pipeline.hamming.growing import with_room
 from deephash_pipeline.hamming.ids import MISSING
 from deephash_pipeline.hamming.kernels.halving import places_in_order
-
-FEWEST_ROWS = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,7 +148,7 @@ class TextIds:
 
 
 @dataclass(frozen=True, eq=False)
-class NewestIds:
+class TailIds:
     """Ids of items that are not in a file yet, of either kind; they only become more.
 
     Attributes:
@@ -158,7 +157,7 @@ class NewestIds:
         count: number of ids.
 
     Example:
-        >>> ids = NewestIds(np.empty(0, dtype=np.int64), {}, 0).extended(np.array([7, 3]))
+        >>> ids = TailIds(np.empty(0, dtype=np.int64), {}, 0).extended(np.array([7, 3]))
         >>> ids.find(np.array([3, 4])), ids.take(np.array([0]))
         (array([ 1, -1]), array([7]))
     """
@@ -188,36 +187,17 @@ class NewestIds:
         """Arrays that the file of a segment stores, by name."""
         return id_column(self.values[: self.count]).arrays()
 
-    def extended(self, ids: Ids) -> "NewestIds":
+    def extended(self, ids: Ids) -> "TailIds":
         """These and others after them."""
         stop = self.count + len(ids)
         values = with_room(self.values, self.count, stop)
         values[self.count : stop] = ids
         self.rows.update(zip(ids.tolist(), range(self.count, stop), strict=True))
-        return NewestIds(values, self.rows, stop)
+        return TailIds(values, self.rows, stop)
 
 
-IdColumn = IntegerIds | ConsecutiveIds | TextIds | NewestIds
+IdColumn = IntegerIds | ConsecutiveIds | TextIds | TailIds
 """The ids of the items of a segment, in their order."""
-
-
-def with_room(array: NDArray[Any], used: int, wanted: int, axis: int = 0) -> NDArray[Any]:
-    """An array that begins with what is in use of another: that one itself, where it has room for more.
-
-    Args:
-        array: array that has rows along an axis.
-        used: number of rows in use.
-        wanted: number of rows that there is to be room for.
-        axis: the axis.
-    """
-    if wanted <= array.shape[axis]:
-        return array
-    shape, place = list(array.shape), (*[slice(None)] * axis, slice(used))
-    shape[axis] = max(FEWEST_ROWS, 2 * wanted)
-    # Whoever has the former array keeps it.
-    grown = np.empty(shape, dtype=array.dtype)
-    grown[place] = array[place]
-    return grown
 
 
 def hashes_of(ids: Iterable[str]) -> NDArray[np.uint64]:

@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from deephash_pipeline.hamming.codes import Codes, rows_in
+from deephash_pipeline.hamming.codes import Codes
 from deephash_pipeline.hamming.kernels.items import count_within, list_items
 from deephash_pipeline.hamming.kernels.keys import ROW_BITS, ROW_MASK, STATUS
 from deephash_pipeline.hamming.kernels.nearest import Found, Part, scan_part, slice_part
@@ -148,7 +148,7 @@ def _with_rare_rows_alone(part: Codes, queries: int) -> Codes:
     many = 2 * part.allowed_count > part.distinct
     if many or queries < COPYING_QUERIES or not part.size or not len(part.allowed):
         return part
-    rows = rows_in(part.allowed, part.size)
+    rows = part.allowed_rows()
     starts = np.arange(len(rows) + 1, dtype=np.uint32)
     words, few = part.words_of(rows), rows.astype(np.uint32)
     return Codes(words, len(rows), part.size, starts, few, first_row=part.first_row)

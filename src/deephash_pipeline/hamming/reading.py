@@ -92,7 +92,7 @@ class ReadableIndex:
             "columns": self.columns,
             "segments": len(snapshot.segments) - 1,
             "distinct_codes": [codes.distinct for codes in snapshot.codes[:-1]],
-            "tail": snapshot.newest.size,
+            "tail": snapshot.tail.size,
             "bytes_on_disk": self._store.bytes_on_disk(),
         }
 

@@ -1,4 +1,4 @@
-"""Segments: items of an index that follow one another, in immutable files, and the newest of them in the ledger."""
+"""Segments: items of an index that follow one another, in an immutable file, or, the newest of them, in the ledger."""
 
 from bisect import bisect_left
 from collections.abc import Iterable
@@ -9,17 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deephash_pipeline.hamming.answers import Ids
-from deephash_pipeline.hamming.codes import (
-    EVERY_ROW,
-    Codes,
-    bitmap_of_flags,
-    flags_in,
-    group_codes,
-    rows_in,
-    without_rows,
-)
+from deephash_pipeline.hamming.codes import Codes, group_codes
 from deephash_pipeline.hamming.features import FeatureForm
-from deephash_pipeline.hamming.id_columns import IdColumn, NewestIds, id_column, with_room
+from deephash_pipeline.hamming.growing import with_room
+from deephash_pipeline.hamming.id_columns import IdColumn, TailIds, id_column
 from deephash_pipeline.hamming.ids import INTEGER, MISSING
 
 # Up to so many positions are found by halving: numpy would first convert all there are to the type of those.
@@ -52,7 +45,7 @@ class Segment:
         first_position: position of the first item.
         offsets: positions of the items relative to that, unsigned (items,); None if they are consecutive.
         stored_features: features, see `Contents`, of the items or of more; mapped into memory where they are in a file.
-        name: name of its file; empty for the newest items, which the ledger has.
+        name: name of its file; empty for the tail, the newest items, which the ledger has.
         digest: digest of the file's bytes, hexadecimal.
     """
 
@@ -81,24 +74,19 @@ class Segment:
 
     def rows(self) -> NDArray[np.int64]:
         """The rows that are not removed."""
-        return rows_in(self.codes.allowed, self.size)
+        return self.codes.allowed_rows()
 
     def removed_positions(self) -> NDArray[np.int64]:
         """Positions of the items that are removed."""
         return self.positions_of(np.setdiff1d(np.arange(self.size), self.rows(), assume_unique=True))
 
-    def has(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Whether each row is there and not removed; MISSING is not."""
-        there: NDArray[np.bool_] = rows != MISSING
-        if len(self.codes.allowed):
-            words = self.codes.allowed[np.maximum(rows, 0) >> 6]
-            there &= ((words >> (rows & 63).astype(np.uint64)) & np.uint64(1)).astype(np.bool_)
-        return there
-
     def find(self, ids: Ids) -> NDArray[np.int64]:
         """The row of each id, int64, MISSING for one that is not there or is removed."""
-        rows = self.ids.find(ids)
-        return np.where(self.has(rows), rows, MISSING)
+        return self._there(self.ids.find(ids))
+
+    def _there(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The same rows, MISSING for one that is removed."""
+        return np.where(self.codes.allows(rows), rows, MISSING)
 
     def positions_of(self, rows: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
         """Positions of some rows."""
@@ -125,21 +113,17 @@ class Segment:
     def where(self, holds: NDArray[np.bool_]) -> Codes:
         """Its codes, of which only those may be found for whose positions a condition holds, bool (positions,)."""
         of_rows = holds[self.first_position :]
-        flags = of_rows[: self.size] if self.offsets is None else np.take(of_rows, self.offsets)
-        bitmap, there = bitmap_of_flags(flags), self.codes.allowed
-        return self.codes.where(bitmap & there if len(there) else bitmap)
+        return self.codes.where(of_rows[: self.size] if self.offsets is None else np.take(of_rows, self.offsets))
 
     def without(self, positions: NDArray[np.int64]) -> "Segment":
         """The same without the items at some positions; positions of others are passed over."""
-        rows = self.rows_of(positions)
-        gone = rows[self.has(rows)]
-        if not len(gone):
-            return self
-        return replace(self, codes=self.codes.where(without_rows(self.codes.allowed, gone, self.size)))
+        rows = self._there(self.rows_of(positions))
+        gone = rows[rows != MISSING]
+        return replace(self, codes=self.codes.without(gone)) if len(gone) else self
 
     def whole(self) -> "Segment":
         """The same with nothing removed."""
-        return replace(self, codes=self.codes.where(EVERY_ROW))
+        return replace(self, codes=self.codes.whole())
 
     def at_row(self, first_row: int) -> "Segment":
         """The same after so many rows of the index."""
@@ -147,40 +131,34 @@ class Segment:
         return self if codes.first_row == first_row else replace(self, codes=replace(codes, first_row=first_row))
 
     def extended(self, added: Contents) -> "Segment":
-        """The newest items, and those that have been added after them.
+        """The tail with other items after its own.
 
         What lies beyond the items of a segment in its arrays is nobody's, and is overwritten.
         """
         if not len(added.positions):
             return self
-        assert isinstance(self.ids, NewestIds)
-        codes, stop = self.codes, self.size + len(added.positions)
-        words = with_room(codes.words, self.size, stop, axis=1)
-        words[:, self.size : stop] = added.words
+        assert isinstance(self.ids, TailIds)
+        stop = self.size + len(added.positions)
         features = with_room(self.stored_features, self.size, stop)
         features[self.size : stop] = added.features
-        there = EVERY_ROW
-        if self.removed:
-            before = flags_in(codes.allowed, self.size)
-            there = bitmap_of_flags(np.concatenate([before, np.ones(stop - self.size, dtype=np.bool_)]))
         return replace(
             self,
-            codes=Codes(words, stop, stop, first_row=codes.first_row, allowed=there),
+            codes=self.codes.extended(added.words),
             ids=self.ids.extended(added.ids),
             first_position=self.first_position if self.size else int(added.positions[0]),
             stored_features=features,
         )
 
 
-def no_items(words: int, kind: str | None, form: FeatureForm) -> Segment:
-    """The newest items of an index where there are none yet.
+def empty_tail(words: int, kind: str | None, form: FeatureForm) -> Segment:
+    """The tail of an index whose items are all in files.
 
     Args:
         words: words of a code.
         kind: kind of id that the index has, None if it never had an item.
         form: form of its features.
     """
-    ids = NewestIds(np.empty(0, dtype=np.int64 if kind in (None, INTEGER) else object), {}, 0)
+    ids = TailIds(np.empty(0, dtype=np.int64 if kind in (None, INTEGER) else object), {}, 0)
     return Segment(Codes(np.empty((words, 0), dtype=np.uint64), 0, 0), ids, 0, None, form.no_rows())
 
 

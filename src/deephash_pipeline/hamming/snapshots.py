@@ -24,7 +24,7 @@ class Snapshot:
     """An index at one time.
 
     Attributes:
-        segments: segments in the order of insertion; the newest items, of which there may be none, are the last.
+        segments: segments in the order of insertion, the tail after them.
         generation: number of the ledger that changes when segments are merged.
         form: form of the features.
         searched: codes to search, by condition, of the latest ones; only to be touched under the store's lock.
@@ -47,14 +47,14 @@ class Snapshot:
         return cls(tuple(placed), generation, form)
 
     @property
-    def newest(self) -> Segment:
-        """Items that are in the ledger alone."""
+    def tail(self) -> Segment:
+        """The newest items, which the ledger has; there may be none."""
         return self.segments[-1]
 
     @property
     def words(self) -> int:
         """Words of a code."""
-        return len(self.newest.codes.words)
+        return len(self.tail.codes.words)
 
     @cached_property
     def codes(self) -> list[Codes]:
@@ -121,7 +121,7 @@ class Snapshot:
     def find(self, ids: Ids) -> NDArray[np.int64]:
         """The row of each id, int64, MISSING for an id that is not there.
 
-        To be asked of the present snapshot, under the store's lock: of the newest items, the last of an id is known.
+        To be asked of the present snapshot, under the store's lock: a tail knows the newest row of an id alone.
         """
         found = np.full(len(ids), MISSING, dtype=np.int64)
         for segment in self.segments:
@@ -143,5 +143,5 @@ class Snapshot:
         return Snapshot(tuple(segment.without(positions) for segment in self.segments), self.generation, self.form)
 
     def extended(self, added: Contents) -> "Snapshot":
-        """The same with more of the newest items."""
-        return Snapshot((*self.segments[:-1], self.newest.extended(added)), self.generation, self.form)
+        """The same with more items in its tail."""
+        return Snapshot((*self.segments[:-1], self.tail.extended(added)), self.generation, self.form)

@@ -27,7 +27,7 @@ from deephash_pipeline.hamming.features import NO_FEATURES, FeatureForm
 from deephash_pipeline.hamming.ledger import Ledger, SegmentEntry
 from deephash_pipeline.hamming.locking import COPY, WriterLock
 from deephash_pipeline.hamming.segment_files import delete_segments, made_segment, read_segment, segments_in
-from deephash_pipeline.hamming.segments import Contents, Segment, no_items
+from deephash_pipeline.hamming.segments import Contents, Segment, empty_tail
 from deephash_pipeline.hamming.snapshots import Snapshot
 
 MADE_BY = "made_by"
@@ -169,7 +169,7 @@ class Store:
             with self.ledger.transaction(reading=True):
                 settings = self.ledger.settings()
                 entries = self.ledger.segments()
-                newest = self.ledger.tail_after(-1, self.words, self.form)
+                tail = self.ledger.tail_after(-1, self.words, self.form)
                 last_change, removed = self.ledger.removed_after(0)
             try:
                 segments = self._mapped(entries)
@@ -183,7 +183,7 @@ class Store:
             break
         self.kind, self.next_position = settings.get("kind"), int(settings["next_position"])
         snapshot = self._snapshot_of(segments, int(settings["generation"]))
-        self.snapshot = snapshot.extended(newest).without(removed)
+        self.snapshot = snapshot.extended(tail).without(removed)
         self._version, self._last_change = version, last_change
 
     def _mapped(self, entries: Sequence[SegmentEntry]) -> list[Segment]:
@@ -197,7 +197,7 @@ class Store:
     def _snapshot_of(self, segments: Sequence[Segment], generation: int) -> Snapshot:
         """The state of an index where all items are in segments."""
         in_order = sorted(segments, key=lambda segment: segment.first_position)
-        return Snapshot.of([*in_order, no_items(self.words, self.kind, self.form)], generation, self.form)
+        return Snapshot.of([*in_order, empty_tail(self.words, self.kind, self.form)], generation, self.form)
 
     def _refresh(self) -> None:
         version = self.ledger.version()
@@ -218,8 +218,8 @@ class Store:
         """Add items, and remove those at replaced positions, in one transaction; `lock` is taken."""
         count = len(contents.positions)
         snapshot = self.snapshot.without(replaced)
-        # The newest items precede what is added, so both go into one segment.
-        bulk = count >= BULK_ITEMS or snapshot.newest.size + count > TAIL_ITEMS
+        # The tail precedes what is added, so both go into one segment.
+        bulk = count >= BULK_ITEMS or snapshot.tail.size + count > TAIL_ITEMS
         merged = self._mergeable(snapshot) if bulk else []
         segment = self._made(merged, contents) if bulk else None
         with self.ledger.transaction():
@@ -256,7 +256,7 @@ class Store:
             self._swap(self.snapshot, segments, made)
 
     def _mergeable(self, snapshot: Snapshot) -> list[Segment]:
-        """The newest items, and the segments before them that are small enough to be merged with them."""
+        """The tail, and the segments before it that are small enough to be merged with it."""
         bytes_each = 8 * self.words + self.form.columns * self.form.dtype.itemsize
         most, total = min(MERGED_ITEMS, MERGED_BYTES // bytes_each), 0
         kept: list[Segment] = []
