@@ -3,7 +3,7 @@
 import ctypes
 import os
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from operator import add
 from pathlib import Path
@@ -170,8 +170,10 @@ def digests_of(rows: Sequence[int], columns: Mapping[str, Sequence[Any]]) -> lis
     """
     total = [0] * len(rows)
     for name, values in columns.items():
-        if set(map(type, values)) == {str}:
-            found = [crc32(f"{row}\0{name}\0s{value}".encode()) for row, value in zip(rows, values, strict=True)]
+        kinds = set(map(type, values))
+        if len(kinds) == 1 and (kind := kinds.pop()) in PLAIN_OF:
+            plain = zip(rows, map(PLAIN_OF[kind], values), strict=True)
+            found = [crc32(f"{row}\0{name}\0{kind.__name__[0]}{text}".encode()) for row, text in plain]
         else:
             found = [
                 0 if value is None else crc32(f"{row}\0{name}\0{_plain(value)}".encode())
@@ -179,6 +181,10 @@ def digests_of(rows: Sequence[int], columns: Mapping[str, Sequence[Any]]) -> lis
             ]
         total = list(map(add, total, found))
     return total
+
+
+# How values of one type are written; before them stands the first letter of its name.
+PLAIN_OF: dict[type, Callable[[Any], Any]] = {str: str, int: int, bytes: bytes.hex}
 
 
 def _plain(value: str | int | float | bytes) -> str:

@@ -182,15 +182,13 @@ class Ledger(Database):
 
     def append_to_tail(self, contents: Contents) -> None:
         """Add items to the tail."""
-        codes = map(bytes, np.ascontiguousarray(contents.words.T.astype("<u8")))
-        features = (row.tobytes() or None for row in contents.features)
-        values = list(zip(contents.positions.tolist(), contents.ids.tolist(), codes, features, strict=True))
-        self.execute("INSERT INTO tail VALUES (?, ?, ?, ?)", values, many=True)
+        positions, ids = contents.positions.tolist(), contents.ids.tolist()
+        codes = list(map(bytes, np.ascontiguousarray(contents.words.T.astype("<u8"))))
+        features = [row.tobytes() or None for row in contents.features]
+        rows = zip(positions, ids, codes, features, strict=True)
+        self.execute("INSERT INTO tail VALUES (?, ?, ?, ?)", rows, many=True)
         if self.path is not None:
-            self._row_digests += sum(
-                digest_of(position, "id", item_id, "code", code, "features", features)
-                for position, item_id, code, features in values
-            )
+            self._row_digests += sum(digests_of(positions, {"id": ids, "code": codes, "features": features}))
 
     def clear_tail(self) -> None:
         """Forget the items of the tail: a segment has them."""

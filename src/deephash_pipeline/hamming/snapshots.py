@@ -57,6 +57,10 @@ class Snapshot:
         return len(self.tail.codes.words)
 
     @cached_property
+    def _filled(self) -> list[Segment]:
+        return [segment for segment in self.segments if segment.size]
+
+    @cached_property
     def codes(self) -> list[Codes]:
         """What to search without a condition."""
         return [segment.codes for segment in self.segments]
@@ -79,15 +83,15 @@ class Snapshot:
 
     def gathered(self, rows: NDArray[np.int64], get: Callable[[Segment, NDArray[np.int64]], Any]) -> Any:
         """Collect get(segment, rows within) over all segments: an array that has the shape of `rows`, or begins so."""
-        filled = [segment for segment in self.segments if segment.size]
+        filled = self._filled
         if not rows.size or len(filled) < 2:
             return get((filled or self.segments)[-1], rows)
         found: Any = None
-        for segment in filled:
-            within = rows - segment.codes.first_row
-            mine = (within >= 0) & (within < segment.size)
+        segment_of = np.searchsorted([segment.codes.first_row for segment in filled], rows, side="right") - 1
+        for place, segment in enumerate(filled):
+            mine = segment_of == place
             if mine.any():
-                of_segment = get(segment, within[mine])
+                of_segment = get(segment, rows[mine] - segment.codes.first_row)
                 if found is None:
                     found = np.empty((*rows.shape, *of_segment.shape[1:]), dtype=of_segment.dtype)
                 found[mine] = of_segment
