@@ -55,9 +55,9 @@ def test_every_paper_of_a_loss_has_a_doi_or_a_number_of_arxiv():
 
 
 def test_where_a_loss_speaks_of_the_authors_code_it_says_where_that_is():
-    # No repository of IDHN's and of MDSH's authors could be checked.
+    # No repository of MDSH's authors could be checked.
     silent = {name for name, loss in LOSSES.items() if "authors' code" in loss.__doc__ and "<https" not in loss.__doc__}
-    assert silent <= {"idhn", "mdsh"}
+    assert silent <= {"mdsh"}
 
 
 @pytest.mark.parametrize("name", LOSSES)

@@ -20,6 +20,8 @@ class IDHN(HashingLoss):
     costs log(1 + exp(t)) - w t, another one weight K ((h_i . h_j + K) / 2K - w)^2. With one label an image all pairs
     are hard. Metrics: those of `code_metrics` for h.
 
+    The authors' code: <https://github.com/pectinid16/IDHN>.
+
     Args:
         likelihood_slope: slope of t; 5 in the authors' code.
         soft_weight: weight of the squared error, over the code length; 0.1 there.
