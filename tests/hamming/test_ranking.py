@@ -47,10 +47,11 @@ def parts_of(rng, codes, borders, grouped, allowed):
     engine=st.sampled_from(["auto", "scan", "sliced"]),
     number=st.sampled_from([1, 2]),
     copying=st.sampled_from([1, 32]),
+    room=st.sampled_from([1, 600, 1 << 14]),
 )
 @settings(max_examples=60, deadline=None)
 def test_the_nearest_rows_are_those_of_brute_force(
-    seed, code_length, items, different, grouped, share, k, engine, number, copying
+    seed, code_length, items, different, grouped, share, k, engine, number, copying, room
 ):
     rng = np.random.default_rng(seed)
     codes, queries = random_codes(rng, items, code_length, different), random_codes(rng, 5, code_length)
@@ -68,13 +69,30 @@ def test_the_nearest_rows_are_those_of_brute_force(
     np.testing.assert_array_equal(found_distances, expected_distances)
 
     radius = int(rng.integers(0, code_length + 1))
-    with threads(number):
-        starts, found, found_distances = rows_within(code_words(queries), parts, radius)
+    with threads(number), patch.object(ranking, "FIRST_ROOM", room):
+        starts, found, found_distances = rows_within(code_words(queries), parts, code_length, radius, engine)
     for query in range(len(queries)):
         expected, expected_distances = nearest(distances[query : query + 1], rows, items)
         inside = expected_distances[0] <= radius
         np.testing.assert_array_equal(found[starts[query] : starts[query + 1]], expected[0][inside])
         np.testing.assert_array_equal(found_distances[starts[query] : starts[query + 1]], expected_distances[0][inside])
+
+
+@pytest.mark.parametrize("code_length", [24, 65, 257])
+@pytest.mark.parametrize("engine", ["scan", "sliced"])
+def test_a_list_that_is_full_again_and_again_loses_and_repeats_nothing(code_length, engine):
+    rng = np.random.default_rng(code_length)
+    codes, queries = random_codes(rng, 1500, code_length, 40), random_codes(rng, 300, code_length)
+    distances = distances_between(queries, codes)
+    parts = parts_of(rng, codes, [0, 700, 1500], grouped=False, allowed=None)
+    radius = code_length // 2
+    with threads(1), patch.object(ranking, "FIRST_ROOM", 1):
+        starts, rows, found = rows_within(code_words(queries), parts, code_length, radius, engine)
+    for query, (start, stop) in enumerate(itertools.pairwise(starts)):
+        expected = np.flatnonzero(distances[query] <= radius)
+        order = np.lexsort((expected, distances[query, expected]))
+        np.testing.assert_array_equal(rows[start:stop], expected[order])
+        np.testing.assert_array_equal(found[start:stop], distances[query, expected[order]])
 
 
 @pytest.mark.parametrize("code_length", [12, 24, 25, 48, 49, 64, 65, 96, 257])

@@ -2,16 +2,28 @@
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from deephash_pipeline.hamming.codes import Codes
-from deephash_pipeline.hamming.kernels.items import count_within, list_items
+from deephash_pipeline.hamming.kernels.items import list_items
 from deephash_pipeline.hamming.kernels.keys import ROW_BITS, ROW_MASK, STATUS
 from deephash_pipeline.hamming.kernels.nearest import Found, Part, scan_part, slice_part
 from deephash_pipeline.hamming.kernels.sliced import working_memory
+from deephash_pipeline.hamming.kernels.within import (
+    FIRST,
+    ITEMS,
+    PLACE,
+    PROGRESS,
+    QUERY,
+    WANTED,
+    List,
+    deal,
+    scan_within,
+    slice_within,
+)
 from deephash_pipeline.retrieval.kernels.compiled import in_threads, threads_to_use
 
 Engine = Literal["auto", "scan", "sliced"]
@@ -23,6 +35,8 @@ SLICED_CODES = 512
 # Memory for the keys and counts of the queries that are answered at a time.
 NUMBERS_AT_ONCE = 1 << 23
 SPARE_KEYS = 512
+# Items that the list of a search within a radius has room for at first.
+FIRST_ROOM = 1 << 14
 # For so many queries, codes are copied and searched alone where at most half of the rows may be found.
 COPYING_QUERIES = 32
 
@@ -100,14 +114,16 @@ def _nearest_of_some(
 
 
 def rows_within(
-    queries: NDArray[np.uint64], parts: Sequence[Codes], radius: int
+    queries: NDArray[np.uint64], parts: Sequence[Codes], code_length: int, radius: int, engine: Engine = "auto"
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]:
     """Find all rows at most `radius` from each query, in the order of (distance, row).
 
     Args:
         queries: codes, uint64 (queries, words).
         parts: parts to search, in the order of their rows.
+        code_length: bits per code, 1..4096.
         radius: the largest distance that counts, 0..4096.
+        engine: see `nearest_rows`.
 
     Returns:
         Starts, int64 (queries + 1,), rows, int64, and distances, int32: those of query `q` are
@@ -117,25 +133,62 @@ def rows_within(
         >>> from deephash_pipeline.hamming.codes import group_codes
         >>> part = group_codes(np.array([[0, 1, 7]], dtype=np.uint64))
         >>> queries = np.zeros((1, 1), dtype=np.uint64)
-        >>> rows_within(queries, [part], radius=1)
+        >>> rows_within(queries, [part], code_length=8, radius=1)
         (array([0, 2]), array([0, 1]), array([0, 1], dtype=int32))
     """
-    nothing = np.empty(0, dtype=np.int64)
-    found = np.zeros(len(queries), dtype=np.int64)
+    threads = min(len(queries), threads_to_use())
+    sliced = engine == "sliced" or (engine == "auto" and len(queries) >= SLICED_QUERIES * threads)
+    sought = _Sought(queries, parts, code_length, min(radius, code_length), sliced)
+    lists: list[List] = []
 
-    def walk(first: int, stop: int, keys: NDArray[np.int64], ends: NDArray[np.int64]) -> None:
-        for part in parts:
-            count_within(first, stop, queries, _for_kernels(part), radius, keys, ends)
+    def walk(first: int, stop: int) -> None:
+        lists.append(_list_within(first, stop, sought))
 
-    _on_all_threads(lambda first, stop: walk(first, stop, nothing, found), len(queries))
-    starts = np.concatenate(([0], np.cumsum(found)))
-    keys = np.empty(starts[-1], dtype=np.int64)
-    if len(keys):
-        ends = starts[:-1].copy()
-        _on_all_threads(lambda first, stop: walk(first, stop, keys, ends), len(queries))
-        for start, stop in pairwise(starts.tolist()):
-            keys[start:stop].sort()
+    _on_all_threads(walk, len(queries))
+    counts = sum((np.bincount(owners, minlength=len(queries)) for _, owners in lists), np.zeros(len(queries), np.int64))
+    starts = np.concatenate(([0], np.cumsum(counts)))
+    keys, ends = np.empty(starts[-1], dtype=np.int64), starts[:-1].copy()
+    for found in lists:
+        deal(found, ends, keys)
+    for start, stop in pairwise(starts.tolist()):
+        keys[start:stop].sort()
     return starts, keys & ROW_MASK, (keys >> ROW_BITS).astype(np.int32)
+
+
+class _Sought(NamedTuple):
+    """What is sought within a radius, and how."""
+
+    queries: NDArray[np.uint64]
+    parts: Sequence[Codes]
+    code_length: int
+    radius: int
+    sliced: bool
+
+
+def _list_within(first: int, stop: int, sought: _Sought) -> List:
+    """List what queries first..stop find, in no order, in a list that grows."""
+    queries, parts, code_length, radius, sliced = sought
+    found: List = (np.empty(FIRST_ROOM, dtype=np.int64), np.empty(FIRST_ROOM, dtype=np.int32))
+    progress = np.zeros(PROGRESS, dtype=np.int64)
+    working = working_memory(queries[first:stop], code_length) if sliced else None
+    for part in (part for part in parts if part.distinct):
+        by_bits = working is not None and part.distinct >= SLICED_CODES
+        progress[QUERY], progress[FIRST], progress[PLACE] = first, 0, 0 if by_bits else first
+        while not (
+            slice_within(first, stop, _for_kernels(part), code_length, radius, found, progress, working)
+            if by_bits
+            else scan_within(stop, queries, _for_kernels(part), radius, found, progress)
+        ):
+            room = max(2 * len(found[0]), int(progress[WANTED]))
+            found = (_lengthened(found[0], room), _lengthened(found[1], room))
+    keys, owners = found
+    return keys[: progress[ITEMS]], owners[: progress[ITEMS]]
+
+
+def _lengthened(array: NDArray[Any], room: int) -> NDArray[Any]:
+    longer = np.empty(room, dtype=array.dtype)
+    longer[: len(array)] = array
+    return longer
 
 
 def _for_kernels(part: Codes) -> Part:

@@ -117,7 +117,7 @@ class ExactSearch(ReadableIndex):
         queries = self._words(codes, "codes")
         radius = min(check_count(radius, "radius", least=0), self.code_length)
         snapshot, parts = self._searched(where)
-        starts, rows, distances = rows_within(queries, parts, radius)
+        starts, rows, distances = rows_within(queries, parts, self.code_length, radius)
         return RangeAnswers(starts, snapshot.ids_of(rows), distances)
 
     def pairs(self, radius: int, against: ReadableIndex | None = None) -> Iterator[NearPairs]:

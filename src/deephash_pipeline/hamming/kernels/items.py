@@ -1,4 +1,4 @@
-"""From codes to their items: the last step of a search, and all there is to one within a radius."""
+"""From codes to their items: the last step of a search."""
 
 from typing import Any
 
@@ -7,8 +7,6 @@ from numpy.typing import NDArray
 
 from deephash_pipeline.hamming.kernels.keys import KEYS, ROW_BITS, ROW_MASK, sort_keys
 from deephash_pipeline.hamming.kernels.nearest import Found, Part, is_allowed
-from deephash_pipeline.hamming.kernels.scan import CHUNK_CODES, scan_chunk
-from deephash_pipeline.hamming.kernels.sliced import CODE, DISTANCE, WORD_CODES
 from deephash_pipeline.hamming.kernels.vectors import fetch
 from deephash_pipeline.retrieval.kernels.compiled import inner, kernel
 
@@ -119,44 +117,3 @@ def list_items(
             listed[query, distance] += taken
             distances[query, start:stop] = distance
             start = stop
-
-
-@kernel
-def count_within(
-    first_query: int,
-    stop_query: int,
-    queries: NDArray[np.uint64],
-    part: Part,
-    radius: int,
-    keys: NDArray[np.int64],
-    ends: NDArray[np.int64],
-) -> None:
-    """Count the items within a radius of some queries, or write their keys, if there is room for keys.
-
-    Args:
-        first_query: the first of the queries.
-        stop_query: number of the query after the last.
-        queries: codes, uint64 (queries, words).
-        part: part to search.
-        radius: the largest distance that counts.
-        keys: int64, written from ends[query] on; empty for counting alone.
-        ends: int64 (queries,), raised by the number of items found.
-    """
-    words, codes, starts, rows, allowed, of_use, _, first_row = part
-    distances, marks = np.empty(CHUNK_CODES, dtype=np.uint64), np.empty(CHUNK_CODES // WORD_CODES, dtype=np.uint64)
-    near = np.empty((CHUNK_CODES, 2), dtype=np.int64)
-    for first in range(0, codes, CHUNK_CODES):
-        # Queries in turn, a chunk stays in the cache.
-        for query in range(first_query, stop_query):
-            stop = min(first + CHUNK_CODES, codes)
-            found = scan_chunk(words, first, stop, queries, query, radius, of_use, distances, marks, near)
-            for listed in range(found):
-                code, distance = near[listed, CODE], near[listed, DISTANCE]
-                start = np.int64(starts[code]) if len(starts) else code
-                end = np.int64(starts[code + 1]) if len(starts) else code + 1
-                for place in range(start, end):
-                    row = np.int64(rows[place]) if len(starts) else place
-                    if is_allowed(allowed, row):
-                        if len(keys):
-                            keys[ends[query]] = distance << ROW_BITS | (first_row + row)
-                        ends[query] += 1
