@@ -7,6 +7,7 @@ import pytest
 from fastapi import FastAPI
 from fastapi.responses import HTMLResponse
 
+from deephash_pipeline.photographs import nearness
 from deephash_pipeline.service import ServiceSettings, create_app
 from deephash_pipeline.service.pages import FILES, PAGE
 from tests.service.pictures import THREE, TOKEN, in_base64, picture
@@ -99,9 +100,17 @@ def test_a_link_to_an_item_shows_what_is_most_like_it(browse):
     assert distances == sorted(distances)
     assert shown.differing == []
     nearest = round(100 * (1 - 2 * distances[0] / 48))
-    assert shown.text["near 0"].startswith(f"{nearest} %, ")
+    assert shown.text["near 0"].startswith(f"{nearest} %, {nearness.word(distances[0] / 48)}")
     assert shown.tiles[0]["data-id"].startswith("photos/3/")
     assert shown.text["said"].startswith("The first 24 of 60 pictures")
+
+
+@in_a_browser
+def test_only_what_is_near_enough_in_words_is_shown(browse):
+    shown = browse("/#index=second.index&id=photos%2F3%2F0003.png&near=similar")
+    assert 0 < len(shown.tiles) < 24
+    assert all(int(tile["data-distance"]) <= 0.25 * 48 for tile in shown.tiles)
+    assert "pictures, similar or nearer" in shown.text["said"]
 
 
 @in_a_browser

@@ -16,6 +16,7 @@ from starlette.testclient import TestClient
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.hamming.engines import EngineError
 from deephash_pipeline.photographs import ImageIndex, add_files, list_images
+from deephash_pipeline.photographs.nearness import NEAR
 from deephash_pipeline.service import ServiceSettings, create_app
 from deephash_pipeline.service.pictures import Thumbnails
 from deephash_pipeline.service.service import BatchingEncoder
@@ -42,6 +43,8 @@ def test_answers_are_those_of_the_index_and_distances_the_bits_that_differ(clien
     for result in found["results"]:
         differing = sum(ours != its for ours, its in zip(found["query"]["code"], result["code"], strict=True))
         assert differing == result["distance"]
+        assert result["percent"] == max(0, round(100 * (1 - 2 * differing / 48)))
+        assert result["near"] == next((word for most, word in NEAR if differing / 48 <= most), "different")
 
 
 def test_copies_are_hidden_where_that_is_asked(client, index, photos, tmp_path):

@@ -4,7 +4,7 @@ import math
 
 NEAR = ((0.06, "nearly the same"), (0.15, "very similar"), (0.25, "similar"), (0.35, "a little similar"))
 """Shares up to which pictures are called so. Of neighbours among 3,231 photographs of Caltech-101, 97, 92, 85 and 65 in
-100 were of one class. The page of the service has the same."""
+100 were of one class."""
 
 
 def of_bits(distance: int, code_length: int) -> float:

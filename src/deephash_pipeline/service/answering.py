@@ -18,7 +18,7 @@ from deephash_pipeline.hamming.engines.rows import bits_of, code_of_bits
 from deephash_pipeline.hamming.replacing import PICTURES
 from deephash_pipeline.hamming.reranking import SHORTLIST
 from deephash_pipeline.hashers.base import EncodedPixels
-from deephash_pipeline.photographs import ImageIndex
+from deephash_pipeline.photographs import ImageIndex, nearness
 from deephash_pipeline.photographs.distinct import distinct
 from deephash_pipeline.photographs.ordering import may_order
 from deephash_pipeline.service import schemas
@@ -74,7 +74,12 @@ def answer(
         code_length=images.index.code_length,
         query=schemas.Query(**of_query),
         results=[
-            schemas.Result(distance=distance, cosine=cosine, **_fields(name, images, item, question.code))
+            schemas.Result(
+                distance=distance,
+                cosine=cosine,
+                **_nearness(images, distance, cosine),
+                **_fields(name, images, item, question.code),
+            )
             for (_, distance, cosine), item in zip(nearest, items, strict=True)
         ],
         more=len(found) > question.k,
@@ -100,6 +105,14 @@ def _asking(
     if isinstance(asked, EncodedPixels):
         return asked.codes[0], partial(images.index.search, asked.codes, where=where)
     return images.encode(asked)[0], partial(images.search, asked, where=where, **_recall(question))
+
+
+def _nearness(images: CodedItems, distance: int, cosine: float | None) -> dict[str, Any]:
+    """How near a picture is, as a person says it."""
+    if images.width:
+        return {}
+    share = nearness.of_bits(distance, images.index.code_length) if cosine is None else nearness.of_cosine(cosine)
+    return {"percent": nearness.percent(share), "near": nearness.word(share)}
 
 
 def _conditions(items: CodedItems, labels: Sequence[str] | None, where: Where | None) -> dict[str, Any]:
@@ -206,6 +219,7 @@ def index_info(name: str, images: CodedItems, settings: ServiceSettings) -> sche
         width=images.width,
         labels=images.labels(),
         rescores=may_order(images),
+        nearness={word: most for most, word in nearness.NEAR},
         writable=settings.token is not None,
         urls=settings.allow_urls,
         approximate=images.index.approximate,

@@ -206,6 +206,8 @@ class Result(Item):
 
     distance: int = Field(description="Bits that differ from the query.")
     cosine: float | None = Field(None, description="Of vectors and with `rescore`, by which they are in order.")
+    percent: int | None = Field(None, description="How near a picture is: 100 for the same, 0 for one drawn at random.")
+    near: str | None = Field(None, description="The same in words, those of `nearness` or else `different`.")
 
 
 class Query(BaseModel):
@@ -239,6 +241,7 @@ class IndexInfo(BaseModel):
     width: int = Field(description="Numbers of a vector, 0 if it has pictures.")
     labels: list[str]
     rescores: bool = Field(description="Whether a search of pictures may ask for `rescore`.")
+    nearness: dict[str, float] = Field(description="Words, nearest first, and shares of bits that may differ.")
     writable: bool
     urls: bool = Field(description="Whether a search may name its picture by a URL.")
     approximate: bool

@@ -2,7 +2,6 @@
 // What is asked stands in the address, so that back, forward and bookmarks lead to it.
 const MOST = 1000;
 const NOTHING = {index: "", id: "", url: "", key: "", folder: "", near: "", many: "24", copies: "", label: "", open: ""};
-const WORDS = new Map(NEAR.map(([name, , word]) => [name, word]));
 let asked = {...NOTHING}, turnOfAsking = 0, seed = 0, mayHaveMore = false, loading = false;
 
 const inAddress = () => new URLSearchParams(Object.entries(asked).filter(([name, value]) => value && name !== "thumbnail" && value !== NOTHING[name]));
@@ -35,13 +34,13 @@ async function found(count) {
     }
     return call(`v1/items?${new URLSearchParams({...where, count, seed})}`);
   }
-  const fields = {...where, k: count}, most = NEAR.find(([name]) => name === asked.near)?.[1];
+  const fields = {...where, k: count}, most = current.nearness[asked.near];
   if (current.rescores) fields.rescore = true;
   else if (most) fields.radius = Math.floor(most * current.code_length);
   const answer = await nearest(fields);
   if (!current.rescores || !most) return answer;
   // They are in the order of their angles: after the first that is too far there is none.
-  const results = answer.results.filter(item => share(item) <= most);
+  const results = answer.results.filter(item => current.nearness[item.near] <= most);
   return {...answer, results, more: answer.more && results.length === answer.results.length};
 }
 
@@ -91,7 +90,7 @@ function sayFound(answer) {
     return say("Some of the pictures. Click one to see it large, or drop your own to find those like it.");
   }
   if (!shown.length) return say(`No picture${place} is that near. Choose another How near${place ? ", or all folders" : ""}.`);
-  const all = counted(current.images), near = asked.near ? `, ${WORDS.get(asked.near)} or nearer` : ", nearest first";
+  const all = counted(current.images), near = asked.near ? `, ${asked.near} or nearer` : ", nearest first";
   const codes = $("codes").checked ? `, in ${answer.milliseconds.toFixed(1)} ms` : "";
   say(`${mayHaveMore ? `The first ${count}` : count} of ${all} pictures${place}${near}${codes}${answer.approximate ? "; some near ones may be missing" : ""}.`);
 }

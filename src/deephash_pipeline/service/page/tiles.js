@@ -24,20 +24,11 @@ async function call(address, options) {
 
 function say(text, bad = false) { $("said").textContent = text; $("said").className = bad ? "bad" : ""; }
 
-// Shares of differing bits, or angles as shares of 180 degrees, up to which pictures are called so. Of neighbours among
-// 3,231 photographs of 101 kinds, 97, 92, 85 and 65 in 100 were of one kind.
-const NEAR = [["same", 0.06, "nearly the same"], ["very", 0.15, "very similar"], ["similar", 0.25, "similar"], ["little", 0.35, "a little similar"]];
-const share = item => item.cosine == null ? item.distance / current.code_length : Math.acos(Math.max(-1, Math.min(1, item.cosine))) / Math.PI;
-function nearness(item) {
-  const percent = Math.max(0, Math.round(100 * (1 - 2 * share(item))));
-  return {percent, word: NEAR.find(([, most]) => share(item) <= most)?.[2] ?? "different"};
-}
-
 function nearBar(item) {
-  const {percent, word} = nearness(item), node = make("span", "near"), bar = make("span", "bar"), filled = make("span");
-  filled.style.setProperty("--share", percent);
+  const node = make("span", "near"), bar = make("span", "bar"), filled = make("span");
+  filled.style.setProperty("--share", item.percent);
   bar.append(filled);
-  node.append(bar, `${percent} %, ${word}`);
+  node.append(bar, `${item.percent} %, ${item.near}`);
   return node;
 }
 
