@@ -6,6 +6,7 @@ import pytest
 from PIL import ExifTags, Image
 
 from deephash_pipeline.hamming import HammingIndex
+from deephash_pipeline.hamming.ledger import Ledger
 from deephash_pipeline.photographs import ImageIndex, add_files, list_images
 from deephash_pipeline.photographs.ordering import may_order
 from deephash_pipeline.service.answering import answer
@@ -134,3 +135,22 @@ def test_vectors_lie_in_no_folder(serve, tmp_path):
     assert client.get("/v1/folders").json() == {"name": "", "prefix": "", "folders": []}
     assert client.get("/v1/search/0?folder=a").status_code == 422
     index.close()
+
+
+def test_after_a_change_only_what_is_new_is_read(client, index, tmp_path, monkeypatch):
+    assert len(client.get("/v1/folders").json()["folders"]) == 10
+    read = []
+    column = Ledger.column
+    monkeypatch.setattr(
+        Ledger,
+        "column",
+        lambda ledger, name, start, stop: read.append((start, stop)) or column(ledger, name, start, stop),
+    )
+    (tmp_path / "new").mkdir()
+    (tmp_path / "new" / "1.png").write_bytes(picture(1))
+    add_files(index, list_images([tmp_path / "new"])[0])
+    index.remove([THREE])
+    index.compact()
+    told = client.get("/v1/folders").json()["folders"]
+    assert sum(entry["pictures"] for entry in told) == 60
+    assert read == [(60, 61)]

@@ -178,6 +178,12 @@ class Columns:
         found = [part.holds(operator, value) for part in parts]
         return found[0][:stop] if len(found) == 1 else np.concatenate([*found, np.empty(0, np.bool_)])[:stop]
 
+    def values_at(self, column: str, positions: NDArray[np.int64]) -> list[Any]:
+        """The values of a column at some positions, None where there is none."""
+        stop = int(self._ledger.settings()["next_position"])
+        given = [value for part in self._until(column, stop) for value in part.given()]
+        return [given[position] for position in positions.tolist()]
+
     def has_kind(self, column: str, kind: Kind) -> bool:
         """Whether a column has a value of a kind, or had one; a list of tags is text as well."""
         stop = int(self._ledger.settings()["next_position"])

@@ -174,10 +174,26 @@ class ReadableIndex:
         Raises:
             InputError: if there is no such column.
         """
-        if column not in self.columns:
-            raise InputError(f"there is no column {column!r}; columns are: {', '.join(self.columns) or 'none'}.")
+        self._require_column(column)
         with self._store.lock:
             return self._store.ledger.values(column, check_count(most, "most"))
+
+    def column(self, name: str) -> dict[ItemId, Any]:
+        """The values of one column of metadata by id, None for none; what was read before is not read again.
+
+        Raises:
+            InputError: if there is no such column.
+        """
+        self._require_column(name)
+        with self._store.lock:
+            snapshot = self._store.current()
+            rows = snapshot.rows()
+            values = self._columns.values_at(name, snapshot.positions_of(rows))
+            return dict(zip(snapshot.ids_of(rows).tolist(), values, strict=True))
+
+    def _require_column(self, name: str) -> None:
+        if name not in self.columns:
+            raise InputError(f"there is no column {name!r}; columns are: {', '.join(self.columns) or 'none'}.")
 
     def keep_columns(self) -> None:
         """Write files of large columns of metadata, so that the first condition after opening takes no longer."""

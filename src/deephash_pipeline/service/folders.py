@@ -76,7 +76,7 @@ class FiledPictures:
 
 
 class Folders:
-    """The filed pictures of indexes; they are read again once an index has changed."""
+    """The filed pictures of indexes; once an index has changed, those that are new are read."""
 
     def __init__(self) -> None:
         self._known: dict[CodedItems, tuple[Any, FiledPictures]] = {}
@@ -92,9 +92,7 @@ class Folders:
             state = tuple(about[name] for name in ("items", "removed", "segments", "tail"))
             known = self._known.get(images)
             if known is None or known[0] != state:
-                ids = list(index)
-                items = zip(ids, index.metadata(ids), strict=True)
-                places = {name: path for name, item in items if os.path.isabs(path := item.get("path") or "")}
+                places = {name: path for name, path in index.column("path").items() if os.path.isabs(path or "")}
                 known = self._known[images] = state, FiledPictures(places)
             return known[1]
 
