@@ -23,7 +23,7 @@ from deephash_pipeline.images.decoding.decode import BrokenImageError, decode_im
 from deephash_pipeline.images.decoding.image_files import Channels
 from deephash_pipeline.images.decoding.sent import read_sent
 
-SECONDS = 10.0
+SECONDS_FOR_A_PICTURE = 10.0
 """For a picture; 40 megapixels take one to six, by their format."""
 SECONDS_TO_START = 60.0
 SECONDS_FOR_LARGE = 2.0
@@ -51,7 +51,7 @@ class Decoders:
         (3, 4, 5)
     """
 
-    def __init__(self, seconds: float = SECONDS, patience: float = SECONDS_FOR_LARGE) -> None:
+    def __init__(self, seconds: float = SECONDS_FOR_A_PICTURE, patience: float = SECONDS_FOR_LARGE) -> None:
         self.seconds, self.patience = seconds, patience
         self._idle: list[_Process] = []
         self.close = finalize(self, _end, self._idle)

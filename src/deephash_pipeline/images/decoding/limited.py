@@ -19,7 +19,7 @@ from deephash_pipeline.images.decoding.formats import FORMATS
 from deephash_pipeline.images.decoding.image_files import Channels
 from deephash_pipeline.images.decoding.work import SCAN
 
-SECONDS = 60.0
+SECONDS_FOR_A_FILE = 60.0
 """For a file; a panorama of 170 megapixels takes up to twenty, by its format."""
 # A progressive JPEG has ten, and the small one within it another.
 USUAL_SCANS = 12
@@ -30,7 +30,7 @@ BOUNDED = (b"\x89PNG", b"GIF8", b"BM", b"RIFF")
 UNBOUNDED = {"AVIF", "HEIF", "JPEG2000"}
 JPEG_WITHIN_TIFF = {6, 7}
 
-DECODERS = Decoders(SECONDS, patience=-1)
+DECODERS = Decoders(SECONDS_FOR_A_FILE, patience=-1)
 
 
 def decode_limited(
