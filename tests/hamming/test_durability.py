@@ -77,7 +77,7 @@ def test_a_killed_writer_loses_nothing_that_it_said_was_stored(tmp_path):
                 np.testing.assert_array_equal(index.get(item).code, code_of(item)[0])
                 assert index.get(item).metadata == {"label": item % 3}
                 assert index.search(code_of(item), 1)[0][0][1] == 0
-            named = {entry.name for entry in index._store.ledger.segments()}
+            named = {name for _, name, _, _ in index._store.ledger.segments()}
             assert {path.name for path in (folder / "segments").iterdir()} == named
     assert certain
 

@@ -8,12 +8,12 @@ setting ``described`` is their number; ``rows`` is the sum of those of newest an
 all settings and segments.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from itertools import chain
 from operator import ne
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,7 @@ from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.stores import flush
 from deephash_pipeline.hamming.database import Database, digest_of, digests_of, named
 from deephash_pipeline.hamming.features import FeatureForm
-from deephash_pipeline.hamming.segments import Contents
+from deephash_pipeline.hamming.segments import Contents, Segment
 from deephash_pipeline.hamming.written import read
 
 # After the name of a file that is being made.
@@ -40,16 +40,9 @@ CREATE TABLE removed (change INTEGER PRIMARY KEY, position INTEGER NOT NULL UNIQ
 CREATE TABLE metadata (position INTEGER PRIMARY KEY, "digest of this row" INTEGER);
 """
 TAIL_DIGEST = "digest_of(position, 'id', id, 'code', code, 'features', features)"
+ENTRY = "SegmentEntry(first_position={}, name={!r}, items={}, digest={!r})"
+"""How the digest of settings and segments writes a segment."""
 ROWS_AT_ONCE = 16_384
-
-
-class SegmentEntry(NamedTuple):
-    """What the ledger knows of a segment."""
-
-    first_position: int
-    name: str
-    items: int
-    digest: str
 
 
 class Ledger(Database):
@@ -113,7 +106,8 @@ class Ledger(Database):
 
     def _digest_of_settings(self) -> int:
         settings = sorted(str(setting) for setting in self.settings().items() if setting[0] != DIGEST)
-        return digest_of("settings", "", f"{settings}{self.segments()}")
+        segments = ", ".join(ENTRY.format(*segment) for segment in self.segments())
+        return digest_of("settings", "", f"{settings}[{segments}]")
 
     def verify(self) -> None:
         """Look at all that is read when an index is opened.
@@ -157,16 +151,22 @@ class Ledger(Database):
         """Change a setting."""
         self.execute("INSERT OR REPLACE INTO settings VALUES (?, ?)", (name, value))
 
-    def segments(self) -> list[SegmentEntry]:
-        """All segments in the order of their items."""
-        rows = self.rows("SELECT first_position, name, items, digest FROM segments ORDER BY 1")
-        return list(map(SegmentEntry._make, rows))
+    def segments(self) -> list[tuple[int, str, int, str]]:
+        """First position, name, number of items and digest of every segment, in the order of their items."""
+        return self.rows("SELECT first_position, name, items, digest FROM segments ORDER BY 1")
 
-    def replace_segments(self, old: Iterable[str], new: SegmentEntry | None) -> None:
-        """Put a segment in the place of others."""
-        self.execute("DELETE FROM segments WHERE name = ?", [(name,) for name in old], many=True)
+    def replace_segments(self, old: Sequence[Segment], new: Segment | None) -> None:
+        """Put a segment in the place of others, of which the tail may be one, and forget what was removed of theirs."""
+        self.execute("DELETE FROM segments WHERE name = ?", [(segment.name,) for segment in old], many=True)
         if new is not None:
-            self.execute("INSERT INTO segments VALUES (?, ?, ?, ?)", new)
+            values = new.first_position, new.name, new.size, new.digest
+            self.execute("INSERT INTO segments VALUES (?, ?, ?, ?)", values)
+        for segment in old:
+            if not segment.name:
+                self._clear_tail()
+            if segment.removed:
+                self._forget(segment.removed_positions().tolist())
+        self.set("generation", self.settings()["generation"] + 1)
 
     def tail_after(self, position: int, words: int, form: FeatureForm) -> Contents:
         """Items of the tail whose position is larger than this, with codes of so many words and features of a form."""
@@ -190,7 +190,7 @@ class Ledger(Database):
         if self.path is not None:
             self._row_digests += sum(digests_of(positions, {"id": ids, "code": codes, "features": features}))
 
-    def clear_tail(self) -> None:
+    def _clear_tail(self) -> None:
         """Forget the items of the tail: a segment has them."""
         ((digests,),) = self.rows(f"SELECT SUM({TAIL_DIGEST}) FROM tail")
         self._row_digests -= digests or 0
@@ -207,7 +207,7 @@ class Ledger(Database):
         self.execute("INSERT INTO removed (position) VALUES (?)", values, many=True)
         self._row_digests += sum(digest_of(position, "", 0) for position in positions)
 
-    def forget(self, positions: Sequence[int]) -> None:
+    def _forget(self, positions: Sequence[int]) -> None:
         """Forget removed items: no segment has them any more."""
         values = [(position,) for position in positions]
         self.execute("DELETE FROM removed WHERE position = ?", values, many=True)

@@ -102,12 +102,13 @@ def _write_files(segment: Segment, folder: Path, features: SomeFeatures) -> str:
     pieces: list[Any] = [start, bytes(-len(start) % ALIGNMENT)]
     for array in arrays.values():
         pieces += [np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<")), bytes(-array.nbytes % ALIGNMENT)]
-    digest = _write(folder / segment.name, pieces)
+    digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
+    _write(folder / segment.name, pieces, digest)
     if some.shape[1]:
         # Never without the file beside it that says whose it is.
         _write(folder / (segment.name + FEATURES_SUFFIX), _pieces(features))
     flush(folder)
-    return digest
+    return digest.hexdigest()
 
 
 def read_segment(folder: Path, name: str, digest: str, code_length: int) -> Segment:
@@ -157,16 +158,15 @@ def _mapped(path: Path) -> mmap.mmap:
         return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
 
 
-def _write(path: Path, pieces: Iterable[Any]) -> str:
-    digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
+def _write(path: Path, pieces: Iterable[Any], digest: Any = None) -> None:
     with path.open("wb") as file:
         for piece in pieces:
             plain = memoryview(piece).cast("B") if len(piece) else b""
-            digest.update(plain)
+            if digest is not None:
+                digest.update(plain)
             file.write(plain)
         file.flush()
         os.fsync(file.fileno())
-    return digest.hexdigest()
 
 
 def segments_in(folder: Path) -> set[str]:

@@ -24,7 +24,7 @@ from deephash_pipeline.common.forks import tell_after_fork
 from deephash_pipeline.common.writing import cannot_write
 from deephash_pipeline.hamming.database import identity_of
 from deephash_pipeline.hamming.features import NO_FEATURES, FeatureForm
-from deephash_pipeline.hamming.ledger import Ledger, SegmentEntry
+from deephash_pipeline.hamming.ledger import Ledger
 from deephash_pipeline.hamming.locking import COPY, WriterLock
 from deephash_pipeline.hamming.segment_files import delete_segments, made_segment, read_segment, segments_in
 from deephash_pipeline.hamming.segments import Contents, Segment, empty_tail
@@ -95,8 +95,10 @@ class Store:
             self.ledger.verify()
             self.code_length = int(settings["code_length"])
             self.form = FeatureForm(int(settings["width"]), settings.get(FEATURE_TYPE, FeatureForm.kind))
+            self.kind: str | None = None
+            self.next_position = self._last_change = 0
             self.snapshot = Snapshot((), -1, self.form)
-            self._load()
+            self._follow(anew=True)
             self._delete_unnamed()
         except sqlite3.Error as error:
             self.close()
@@ -137,7 +139,7 @@ class Store:
         if self.read_only:
             with self.lock:
                 if self.ledger.version() != self._version:
-                    self._refresh()
+                    self._follow()
         self.ledger.require_open()
         return self.snapshot
 
@@ -157,22 +159,25 @@ class Store:
     def reload(self) -> None:
         """Go back to what the ledger has, after a change that was broken off."""
         if self.folder is not None:
-            self._load()
+            self._follow(anew=True)
             # What cannot be deleted now, the next writer deletes.
             with suppress(OSError):
                 self._delete_unnamed()
 
-    def _load(self) -> None:
-        """Read the state from the ledger, and map the segments it names."""
+    def _follow(self, anew: bool = False) -> None:
+        """Read from the ledger what is new since the present state, or all of it, and map the segments it names."""
         for attempt in range(ATTEMPTS):
             version = self.ledger.version()
             with self.ledger.transaction(reading=True):
                 settings = self.ledger.settings()
-                entries = self.ledger.segments()
-                tail = self.ledger.tail_after(-1, self.words, self.form)
-                last_change, removed = self.ledger.removed_after(0)
+                state = int(settings["generation"]), settings.get("kind")
+                merged = anew or state != (self.snapshot.generation, self.kind)
+                position, change = (-1, 0) if merged else (self.next_position - 1, self._last_change)
+                entries = self.ledger.segments() if merged else ()
+                added = self.ledger.tail_after(position, self.words, self.form)
+                change, removed = self.ledger.removed_after(change)
             try:
-                segments = self._mapped(entries)
+                segments = self._mapped(entries) if entries else []
             except FileNotFoundError as error:
                 # A writer may have merged segments in between; then the ledger names others by now.
                 if attempt == ATTEMPTS - 1 or not self.read_only:
@@ -181,38 +186,21 @@ class Store:
             except OSError as error:
                 raise unreadable(error, self.folder) from error
             break
-        self.kind, self.next_position = settings.get("kind"), int(settings["next_position"])
-        snapshot = self._snapshot_of(segments, int(settings["generation"]))
-        self.snapshot = snapshot.extended(tail).without(removed)
-        self._version, self._last_change = version, last_change
+        self.kind, self.next_position = state[1], int(settings["next_position"])
+        snapshot = self._snapshot_of(segments, state[0]) if merged else self.snapshot
+        self.snapshot = snapshot.extended(added).without(removed)
+        self._version, self._last_change = version, change
 
-    def _mapped(self, entries: Sequence[SegmentEntry]) -> list[Segment]:
+    def _mapped(self, entries: Sequence[tuple[int, str, int, str]]) -> list[Segment]:
         """Segments as they were written, from their files; those of the present state are there."""
-        if self.folder is None:
-            return []
         there = {segment.name: segment.whole() for segment in self.snapshot.segments}
-        folder, length = self.folder / SEGMENTS, self.code_length
+        folder, length = (self.folder or Path()) / SEGMENTS, self.code_length
         return [there.get(name) or read_segment(folder, name, digest, length) for _, name, _, digest in entries]
 
     def _snapshot_of(self, segments: Sequence[Segment], generation: int) -> Snapshot:
         """The state of an index where all items are in segments."""
         in_order = sorted(segments, key=lambda segment: segment.first_position)
         return Snapshot.of([*in_order, empty_tail(self.words, self.kind, self.form)], generation, self.form)
-
-    def _refresh(self) -> None:
-        version = self.ledger.version()
-        with self.ledger.transaction(reading=True):
-            settings = self.ledger.settings()
-            same = settings["generation"] == self.snapshot.generation and settings.get("kind") == self.kind
-            if same:
-                added = self.ledger.tail_after(self.next_position - 1, self.words, self.form)
-                last_change, removed = self.ledger.removed_after(self._last_change)
-        if not same:
-            self._load()
-            return
-        self.next_position = int(settings["next_position"])
-        self.snapshot = self.snapshot.extended(added).without(removed)
-        self._version, self._last_change = version, last_change
 
     def add(self, contents: Contents, kind: str, metadata: dict[str, list[Any]], replaced: NDArray[np.int64]) -> None:
         """Add items, and remove those at replaced positions, in one transaction; `lock` is taken."""
@@ -228,7 +216,7 @@ class Store:
             self.ledger.remove(replaced.tolist())
             self.ledger.add_metadata(contents.positions.tolist(), metadata)
             if bulk:
-                self._replace(merged, segment)
+                self.ledger.replace_segments(merged, segment)
             else:
                 self.ledger.append_to_tail(contents)
         if kind != self.kind:
@@ -252,7 +240,7 @@ class Store:
         if len(segments) > 1 or any(segment.removed or not segment.name for segment in segments):
             made = self._made(segments)
             with self.ledger.transaction():
-                self._replace(segments, made)
+                self.ledger.replace_segments(segments, made)
             self._swap(self.snapshot, segments, made)
 
     def _mergeable(self, snapshot: Snapshot) -> list[Segment]:
@@ -272,19 +260,8 @@ class Store:
             return None
         return made_segment(segments, added, None if self.folder is None else self.folder / SEGMENTS, self.code_length)
 
-    def _replace(self, old: Sequence[Segment], new: Segment | None) -> None:
-        """Write into the ledger that a segment has taken the place of others."""
-        entry = None if new is None else SegmentEntry(new.first_position, new.name, new.size, new.digest)
-        self.ledger.replace_segments([segment.name for segment in old if segment.name], entry)
-        for segment in old:
-            if not segment.name:
-                self.ledger.clear_tail()
-            if segment.removed:
-                self.ledger.forget(segment.removed_positions().tolist())
-        self.ledger.set("generation", self.snapshot.generation + 1)
-
     def _swap(self, snapshot: Snapshot, old: Sequence[Segment], new: Segment | None) -> None:
-        """Do in memory what `_replace` has done in the ledger, and delete the files that are not named any more."""
+        """Do in memory what `replace_segments` has done in the ledger, and delete files that it names no more."""
         kept = [segment for segment in snapshot.segments if segment.name and segment not in old]
         self.snapshot = self._snapshot_of([*kept, *([new] if new else [])], snapshot.generation + 1)
         if self.folder is not None:
