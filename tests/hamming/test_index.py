@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.hamming import HammingIndex, store
 from deephash_pipeline.hamming.id_columns import id_column
+from deephash_pipeline.hamming.ranking import nearest_rows
+from deephash_pipeline.retrieval.codes import code_words
 from tests.hamming.brute_force import ListIndex, random_codes
 
 QUERIES = 3
@@ -99,6 +101,30 @@ def test_a_tail_that_grows_long_becomes_a_segment():
         index.add(range(start, start + 2000), codes[start : start + 2000])
     assert index.info()["segments"] == 1
     assert index.search(codes[12_345:12_346], 1)[0] == [(12_345, 0)]
+
+
+@pytest.mark.parametrize("text", [False, True])
+def test_what_a_search_has_begun_to_read_stays_as_it_is_whatever_is_added_removed_and_merged(text):
+    rng = np.random.default_rng(0)
+    index, codes = HammingIndex(70, features=2), random_codes(rng, 9000, 70)
+    features = rng.integers(-9, 9, (9000, 2))
+    names = [f"image {row}" for row in range(9000)] if text else list(range(9000))
+    for rows in (slice(0, 5000), slice(5000, 5003)):
+        index.add(names[rows], codes[rows], features=features[rows])
+    index.remove(names[1:2])
+    before = index._store.current()
+    kept = [0, *range(2, 5003)]
+    for row in range(5003, 5300):
+        index.add(names[row : row + 1], codes[row : row + 1], features=features[row : row + 1])
+    index.add(names[5001:5002], codes[:1], features=features[:1], replace=True)
+    index.remove(names[3:4])
+    index.add(names[5300:], codes[5300:], features=features[5300:])
+    index.compact()
+    assert before.ids_of(before.rows()).tolist() == [names[row] for row in kept]
+    np.testing.assert_array_equal(before.words_of(before.rows()), code_words(codes[kept]))
+    np.testing.assert_array_equal(before.features_of(before.rows()), features[kept])
+    rows, distances = nearest_rows(code_words(codes[5002:5003]), before.codes, 70, len(kept))
+    assert rows[0, 0] == 5002 and sorted(rows[0].tolist()) == kept and not distances[0, 0]
 
 
 @pytest.fixture
