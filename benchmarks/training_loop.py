@@ -36,7 +36,7 @@ from deephash_pipeline.training import (
     resolve_device,
     train,
 )
-from deephash_pipeline.training.inference import BLOCK
+from deephash_pipeline.training.inference import INPUTS_AT_A_TIME
 
 DEVICE, LAST_PART = resolve_device("auto"), "optimiser"
 PARTS = ("data", "forward", "backward", "loss", "optimiser", "other")
@@ -158,7 +158,10 @@ class Bench:
     def encode_bare(self) -> float:
         """Seconds of as many images through the same network on random tensors."""
         trunk = build_trunk(self.case.network).to(DEVICE).eval()
-        blocks = [self.random_tensor(min(BLOCK, self.images - start)) for start in range(0, self.images, BLOCK)]
+        blocks = [
+            self.random_tensor(min(INPUTS_AT_A_TIME, self.images - start))
+            for start in range(0, self.images, INPUTS_AT_A_TIME)
+        ]
         return _second_call(lambda: deque(map(trunk, blocks), maxlen=0))
 
     def share_of_products(self) -> float:

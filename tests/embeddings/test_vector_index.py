@@ -237,8 +237,8 @@ def test_an_index_is_added_to_removed_from_and_opened_again(folder, vectors):
 
 def test_blocks_make_the_index_that_one_block_makes(tmp_path, vectors, monkeypatch):
     found = []
-    for name, numbers in (("whole", building.NUMBERS_AT_ONCE), ("blocks", 37 * vectors.shape[1])):
-        monkeypatch.setattr(building, "NUMBERS_AT_ONCE", numbers)
+    for name, numbers in (("whole", building.NUMBERS_OF_A_FIT), ("blocks", 37 * vectors.shape[1])):
+        monkeypatch.setattr(building, "NUMBERS_OF_A_FIT", numbers)
         with VectorIndex.build(tmp_path / name, vectors, code_length=48) as index:
             found.append((index.search(vectors[:20], 10), index.description))
     np.testing.assert_array_equal(found[0][0].ids, found[1][0].ids)
@@ -283,7 +283,7 @@ def broken(vectors, row, value):
     ],
 )
 def test_what_cannot_be_indexed_is_named_and_leaves_nothing(tmp_path, vectors, arguments, message, monkeypatch):
-    monkeypatch.setattr(building, "NUMBERS_AT_ONCE", 100 * vectors.shape[1])
+    monkeypatch.setattr(building, "NUMBERS_OF_A_FIT", 100 * vectors.shape[1])
     with pytest.raises(InputError, match=message) as caught:
         VectorIndex.build(tmp_path / "papers.index", **arguments(vectors))
     assert "\n" not in str(caught.value)

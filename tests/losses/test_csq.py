@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.losses import CSQ, hash_centres
-from deephash_pipeline.losses.class_centres import distinct_codes, smallest_distance
+from deephash_pipeline.losses.class_centres import draw_distinct_codes, smallest_distance
 
 
 def test_a_code_at_its_centre_costs_nothing_and_has_every_bit_right():
@@ -62,7 +62,7 @@ def test_centres_are_the_draws_one_by_one_and_those_of_many_classes_are_no_two_a
     while len(one_by_one) < 28:
         code = generator.choice(np.array([-1, 1], dtype=np.float32), 5)
         one_by_one[code.tobytes()] = code
-    np.testing.assert_array_equal(distinct_codes(28, 5, 3), list(one_by_one.values()))
+    np.testing.assert_array_equal(draw_distinct_codes(28, 5, 3), list(one_by_one.values()))
     many = hash_centres(40_000, 128)
     assert len(np.unique(np.packbits(many > 0, axis=1), axis=0)) == 40_000
     assert smallest_distance(many[:5000]) > 20

@@ -8,8 +8,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deephash_pipeline.networks.layers import AveragePooling, Convolution, LocalResponseNormalisation, MaxPooling
-from deephash_pipeline.networks.normalisation import LocalResponseNormalisation as Normalisation
+from deephash_pipeline.networks.layers import AveragePooling, Convolution, MaxPooling, ResponseNormalisation
+from deephash_pipeline.networks.normalisation import LocalResponseNormalisation
 
 
 @pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
@@ -66,7 +66,7 @@ shapes = st.tuples(st.integers(1, 2), st.integers(1, 6), st.integers(1, 5), st.i
 def test_normalisation_is_the_loop_over_every_window(shape, size, alpha, within_channel, channels_last, seed):
     images = 3 * torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
     layout = torch.channels_last if channels_last else torch.contiguous_format
-    layer = LocalResponseNormalisation(size, alpha, within_channel, output=shape[1:]).layer(shape[1:])
+    layer = ResponseNormalisation(size, alpha, within_channel, output=shape[1:]).layer(shape[1:])
     normalised = layer(images.contiguous(memory_format=layout))
     torch.testing.assert_close(normalised, normalised_by_loops(images, size, alpha, within_channel))
 
@@ -76,13 +76,13 @@ def test_normalisation_is_the_loop_over_every_window(shape, size, alpha, within_
 def test_the_gradient_written_out_is_the_derivative(within_channel, layout):
     images = 2 * torch.randn(2, 7, 4, 5, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
     images = images.contiguous(memory_format=layout).requires_grad_()
-    assert torch.autograd.gradcheck(Normalisation(size=3, alpha=0.7, within_channel=within_channel), (images,))
+    assert torch.autograd.gradcheck(LocalResponseNormalisation(size=3, alpha=0.7, within_channel=within_channel), (images,))
 
 
 def test_half_precision_is_computed_in_single():
     images = torch.randn(2, 6, 5, 5, generator=torch.Generator().manual_seed(3)).bfloat16().requires_grad_()
     single = images.detach().float().requires_grad_()
-    layer = Normalisation(size=3, alpha=0.5, within_channel=True)
+    layer = LocalResponseNormalisation(size=3, alpha=0.5, within_channel=True)
     normalised, expected = layer(images), layer(single)
     normalised.float().sum().backward()
     expected.sum().backward()
@@ -92,4 +92,4 @@ def test_half_precision_is_computed_in_single():
 
 def test_a_window_without_a_centre_is_refused():
     with pytest.raises(ValueError, match="its size is odd, got 4"):
-        Normalisation(size=4, alpha=1.0, within_channel=True)
+        LocalResponseNormalisation(size=4, alpha=1.0, within_channel=True)

@@ -54,9 +54,9 @@ def test_fresh_weights_let_every_layer_learn_from_one_step(network):
 
 def test_the_order_of_the_cifar10_table_is_the_papers():
     names = [type(layer).__name__ for layer in networks.build_trunk("cifar10_full").layers]
-    first = ["Conv2d", "MaxPooling", "ReLU", "LocalResponseNormalisation"]
-    second = ["Conv2d", "ReLU", "AveragePooling", "LocalResponseNormalisation"]
-    assert names == ["Identity", *first, *second, "Conv2d", "ReLU", "AveragePooling"]
+    first = ["Conv2d", "FastMaxPooling", "ReLU", "LocalResponseNormalisation"]
+    second = ["Conv2d", "ReLU", "FastAveragePooling", "LocalResponseNormalisation"]
+    assert names == ["Identity", *first, *second, "Conv2d", "ReLU", "FastAveragePooling"]
 
 
 def test_a_table_whose_stated_output_is_wrong_is_refused():

@@ -64,7 +64,7 @@ def test_maxima_and_gradients_are_pytorchs(size, side, precision, seed):
     responses = drawn(size, side, precision, seed)
     with threads(1):
         assert pooling._compiled(responses, side)
-    ours, theirs = (layer(side, side, ceil_mode=True) for layer in (pooling.MaxPooling, nn.MaxPool2d))
+    ours, theirs = (layer(side, side, ceil_mode=True) for layer in (pooling.FastMaxPooling, nn.MaxPool2d))
     assert_equal_bits(ours, theirs, responses, seed)
 
 
@@ -72,7 +72,7 @@ def test_maxima_and_gradients_are_pytorchs(size, side, precision, seed):
 @given(size=SIZES, precision=PRECISIONS, maximum=st.booleans(), seed=st.integers(0, 2**31))
 def test_windows_that_overlap_have_pytorchs_bits_too(size, precision, maximum, seed):
     responses = drawn(size, 2, precision, seed)
-    kinds = (pooling.MaxPooling, nn.MaxPool2d) if maximum else (pooling.AveragePooling, nn.AvgPool2d)
+    kinds = (pooling.FastMaxPooling, nn.MaxPool2d) if maximum else (pooling.FastAveragePooling, nn.AvgPool2d)
     ours, theirs = (layer(3, 2, ceil_mode=True) for layer in kinds)
     with threads(1):
         assert pooling._overlap(ours) and pooling._compiled(responses, 2)
@@ -93,7 +93,7 @@ def test_windows_that_overlap_have_pytorchs_bits_too(size, precision, maximum, s
 def test_what_it_does_not_cover_is_pytorchs(layer, shape, layout, precision, calls):
     responses = torch.randn(shape, dtype=precision).contiguous(memory_format=layout)
     with threads(1):
-        pooled = pooling.MaxPooling(*layer, ceil_mode=True)(responses)
+        pooled = pooling.FastMaxPooling(*layer, ceil_mode=True)(responses)
     assert torch.equal(pooled, nn.MaxPool2d(*layer, ceil_mode=True)(responses))
     assert not calls
 
@@ -102,12 +102,12 @@ def test_one_thread_has_the_kernel_and_several_have_pytorchs(calls):
     responses = torch.randn(2, 3, 4, 4).contiguous(memory_format=torch.channels_last)
     for number, expected in ((2, 0), (1, 1)):
         with threads(number):
-            pooling.MaxPooling(2, 2)(responses)
+            pooling.FastMaxPooling(2, 2)(responses)
         assert len(calls) == expected
 
 
 def test_a_graph_has_pytorchs_operator():
     responses = torch.randn(2, 3, 4, 4).contiguous(memory_format=torch.channels_last)
     with threads(1):
-        graph = torch.export.export(pooling.MaxPooling(2, 2), (responses,)).graph
+        graph = torch.export.export(pooling.FastMaxPooling(2, 2), (responses,)).graph
     assert "max_pool2d" in str(graph)

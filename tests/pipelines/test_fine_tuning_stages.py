@@ -16,7 +16,12 @@ from deephash_pipeline.deephash import (
 from deephash_pipeline.deephash.fine_tune import compared_features, fine_tune
 from deephash_pipeline.deephash.initialise import initialise_hash_layer
 from deephash_pipeline.losses import LOSS_PARAMETERS, LOSSES, SimilarityParameters
-from deephash_pipeline.pipelines.fine_tuning.nodes import OtherSets, PreTrained, encode_images, fine_tune_and_encode
+from deephash_pipeline.pipelines.fine_tuning.nodes import (
+    OtherSets,
+    PreTrainedStart,
+    encode_images,
+    fine_tune_and_encode,
+)
 from deephash_pipeline.pipelines.hash_layer_init.nodes import initialise_and_encode
 from deephash_pipeline.pipelines.shared.fitting import encode_z
 from deephash_pipeline.pipelines.shared.searching import Sets
@@ -89,7 +94,7 @@ def test_what_a_cell_learns_does_not_depend_on_the_queries(initialised, trunk_we
         sets = Sets(query, z, z[:0])
         parameters = HashLayerInitParameters.model_validate({"training": TRAINING})
         layers.append(initialise_and_encode(features, parameters, run_of("deephash_pretrained"), sets))
-        start = PreTrained(PreTrainedWeights(trunk_weights, initialised[0]), sets)
+        start = PreTrainedStart(PreTrainedWeights(trunk_weights, initialised[0]), sets)
         others = OtherSets(images, NO_IMAGES)
         networks.append(fine_tune_and_encode(TRAINING_SET, fine_tuning_parameters(), RUN, others, start))
     assert torch.equal(*(made.weights["weight"] for made in layers))

@@ -1,6 +1,6 @@
 """What has learned next to nothing is named, with what helps."""
 
-from deephash_pipeline.reports.near_chance import MOST_NAMED, learned_little, notes_of_little
+from deephash_pipeline.reports.near_chance import MOST_CELLS_NAMED, learned_little, notes_of_little
 
 
 def cell(score, method="itq", code_length=48):
@@ -20,5 +20,5 @@ def test_there_is_no_note_where_all_have_learned_or_nothing_was_measured():
 
 
 def test_many_are_counted():
-    [note] = notes_of_little([cell(0.18, code_length=bits) for bits in range(8, 8 + MOST_NAMED + 3)], {})
+    [note] = notes_of_little([cell(0.18, code_length=bits) for bits in range(8, 8 + MOST_CELLS_NAMED + 3)], {})
     assert ", 3 more." in note

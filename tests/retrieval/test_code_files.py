@@ -56,7 +56,7 @@ def test_another_order_of_bits_in_packed_bytes_gives_the_same_figures_with_all_b
 
 
 def test_codes_of_more_rows_than_are_packed_at_a_time_stay_in_order(monkeypatch):
-    monkeypatch.setattr("deephash_pipeline.retrieval.code_files.ROWS_AT_A_TIME", 7)
+    monkeypatch.setattr("deephash_pipeline.retrieval.code_files.CODES_AT_A_TIME", 7)
     assert_packed(SIGNS)
 
 

@@ -16,7 +16,7 @@ from deephash_pipeline.retrieval.real_valued import real_valued_metrics
 
 
 def test_average_precision_is_that_of_the_sorted_items(monkeypatch):
-    monkeypatch.setattr(real_valued, "VALUES_PER_BLOCK", 200)
+    monkeypatch.setattr(real_valued, "DISTANCES_PER_BLOCK", 200)
     generator = np.random.default_rng(0)
     queries, items = generator.normal(size=(13, 4)).astype(np.float32), generator.normal(size=(60, 4))
     query_labels, item_labels = generator.integers(0, 3, 13), generator.integers(0, 3, 60)

@@ -12,7 +12,7 @@ import pytest
 from pydantic import ValidationError
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.common.working_place import CODE, FORCED, WorkingPlace
+from deephash_pipeline.common.working_place import CODE_DIGEST, FORCED, WorkingPlace
 from deephash_pipeline.deephash import FineTuningParameters, LabelledImages, PreTrainedWeights
 from deephash_pipeline.deephash.fine_tune import build_network
 from deephash_pipeline.losses import LOSS_PARAMETERS
@@ -20,9 +20,9 @@ from deephash_pipeline.pipelines.tuning.nodes import search_parameters
 from deephash_pipeline.retrieval.protocols import PROTOCOLS
 from deephash_pipeline.training import TrainingInterrupted
 from deephash_pipeline.tuning import study
-from deephash_pipeline.tuning.space import SCORE, Bounds, TuningParameters, search_space, with_values
+from deephash_pipeline.tuning.space import TRIAL_SCORE, Bounds, TuningParameters, search_space, with_values
 from deephash_pipeline.tuning.study import best_trials, search, tuned_parameters
-from deephash_pipeline.tuning.trial import Outcome, TrialJob, Watch, halves, run_trial
+from deephash_pipeline.tuning.trial import Outcome, TrialJob, TrialWatch, halves, run_trial
 from tests.pipelines.squares import IMAGES, LABELS, TRAINING, TRAINING_SET, run_of, squares
 
 DPSH = FineTuningParameters.model_validate({"training": {**TRAINING, "epochs": 4}, "loss": {"name": "dpsh"}})
@@ -83,7 +83,7 @@ def test_the_scale_of_u_is_searched_where_the_hash_layer_sets_one():
 def test_a_winner_at_the_end_of_its_range_is_still_accepted_when_it_is_rounded(loss):
     method = FineTuningParameters.model_validate({"training": TRAINING, "loss": {"name": loss}})
     highest = search_space(method, TuningParameters(decades=3.0))["loss.margin"].high
-    row = {"method": loss, "trial": 1, "state": "complete", SCORE: 0.9, "loss.margin": highest}
+    row = {"method": loss, "trial": 1, "state": "complete", TRIAL_SCORE: 0.9, "loss.margin": highest}
     margin = tuned_parameters(pd.DataFrame([row]))["fine_tuning"][loss]["loss"]["margin"]
     assert margin == 1.99
     with_values(method, {"loss.margin": margin})
@@ -125,7 +125,7 @@ def test_a_search_makes_as_many_trials_as_asked_for_each_of_values_of_its_own_wi
     complete = trials[trials["state"] == "complete"]
     # Half of four epochs.
     assert (complete["epochs"] == 2).all()
-    assert complete[SCORE].between(0, 1).all()
+    assert complete[TRIAL_SCORE].between(0, 1).all()
 
 
 @pytest.mark.parametrize("stored", [1, 3])
@@ -155,7 +155,7 @@ def test_a_search_that_is_asked_to_stop_names_the_trial_that_begins_anew(tmp_pat
         return {}
 
     with monkeypatch.context() as patch:
-        patch.setattr(Watch, "__call__", ask_to_stop)
+        patch.setattr(TrialWatch, "__call__", ask_to_stop)
         message = "^dpsh.b12: interrupted in trial 1 of 6; the same command begins it anew$"
         with pytest.raises(TrainingInterrupted, match=message) as caught:
             search(job(), WorkingPlace(tmp_path / "study.db"))
@@ -215,8 +215,15 @@ def test_trials_of_another_configuration_count_for_nothing(searched):
 def test_trials_of_other_code_count_for_nothing_and_a_forced_run_makes_its_own_once(tmp_path, monkeypatch):
     made, one = [], job(TUNING.model_copy(update={"trials": 1}))
     monkeypatch.setattr(study, "run_trial", lambda *_: made.append(1) or Outcome("complete", {1: 0.5}, 0.1))
-    forced = {CODE: "other", FORCED: "this run"}
-    for provenance, total in ({}, 1), ({}, 1), ({CODE: "other"}, 2), (forced, 3), (forced, 3), ({CODE: "other"}, 3):
+    forced = {CODE_DIGEST: "other", FORCED: "this run"}
+    for provenance, total in (
+        ({}, 1),
+        ({}, 1),
+        ({CODE_DIGEST: "other"}, 2),
+        (forced, 3),
+        (forced, 3),
+        ({CODE_DIGEST: "other"}, 3),
+    ):
         search(one, WorkingPlace(tmp_path / "study.db", provenance))
         assert sum(made) == total
     (tmp_path / "study.db").write_bytes(b"no database")
@@ -253,7 +260,7 @@ def test_a_trial_whose_loss_is_not_finite_has_failed_and_counts():
 
 
 def rows(method, *outcomes):
-    found = pd.DataFrame(outcomes, columns=["state", SCORE], index=range(1, len(outcomes) + 1))
+    found = pd.DataFrame(outcomes, columns=["state", TRIAL_SCORE], index=range(1, len(outcomes) + 1))
     return found.assign(method=method, trial=found.index, **{"training.learning_rate": found.index / 7})
 
 

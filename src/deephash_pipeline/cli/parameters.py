@@ -66,11 +66,11 @@ def block_of(method: str) -> tuple[str, type[BaseModel]]:
     from deephash_pipeline.deephash.fine_tuning_parameters import FineTuningParameters
     from deephash_pipeline.deephash.initialise import HashLayerInitParameters
     from deephash_pipeline.deephash.pretraining_parameters import PreTrainingParameters
-    from deephash_pipeline.hashing import HASH_FUNCTIONS, parameters_model
+    from deephash_pipeline.hashing import HASH_FUNCTIONS, hash_function_model
     from deephash_pipeline.pipelines.grid import METHODS, OWN_TRUNK, PRE_TRAINING
 
     if method in HASH_FUNCTIONS:
-        return f"baseline_hashing.{method}", parameters_model(HASH_FUNCTIONS[method])
+        return f"baseline_hashing.{method}", hash_function_model(HASH_FUNCTIONS[method])
     if method in OWN_TRUNK:
         return f"fine_tuning.{method}", FineTuningParameters
     if method not in METHODS:

@@ -18,9 +18,9 @@ from deephash_pipeline.common.fork_server import THREAD_VARIABLES
 # Options of mallopt(3). By itself glibc takes each large block from the system and returns it when it is freed, and
 # every step pays for fresh, zeroed pages: a tenth to a half of its time.
 TRIM_THRESHOLD, MMAP_THRESHOLD, MMAP_MAX = -1, -3, -4
-NEVER, NONE = -1, 0
+NEVER, NO_BLOCKS = -1, 0
 # What glibc arrives at by itself in a process that uses large blocks.
-USUAL = {MMAP_MAX: 65536, MMAP_THRESHOLD: 32 * 2**20, TRIM_THRESHOLD: 64 * 2**20}
+USUAL_ALLOCATION = {MMAP_MAX: 65536, MMAP_THRESHOLD: 32 * 2**20, TRIM_THRESHOLD: 64 * 2**20}
 
 
 def resolve_device(device: str) -> torch.device:
@@ -142,7 +142,7 @@ def freed_memory_is_kept() -> Iterator[None]:
         yield
         return
     library = ctypes.CDLL(None)
-    library.mallopt(MMAP_MAX, NONE)
+    library.mallopt(MMAP_MAX, NO_BLOCKS)
     library.mallopt(TRIM_THRESHOLD, NEVER)
     _Keepers.open += 1
     try:
@@ -150,6 +150,6 @@ def freed_memory_is_kept() -> Iterator[None]:
     finally:
         _Keepers.open -= 1
         if not _Keepers.open:
-            for option, value in USUAL.items():
+            for option, value in USUAL_ALLOCATION.items():
                 library.mallopt(option, value)
             library.malloc_trim(0)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
-CODE = "code"
+CODE_DIGEST = "code"
 """Name in the provenance of a digest of the code that makes: what other code has left is not gone on with."""
 FORCED = "forced"
 """Name in the provenance of the run that makes anew: what others have left is not gone on with, if it has a name."""
@@ -15,7 +15,7 @@ class WorkingPlace:
 
     Attributes:
         path: its path; nothing need be there.
-        provenance: `CODE` of the run and whether it is `FORCED`, and digests of what is read; empty outside a run.
+        provenance: `CODE_DIGEST` of the run, whether it is `FORCED`, and digests of what is read; empty outside a run.
 
     Example:
         >>> WorkingPlace(Path("study.db")).provenance

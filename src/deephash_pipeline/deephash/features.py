@@ -27,7 +27,7 @@ from deephash_pipeline.training import outputs_in_blocks
 
 PHOTOGRAPHS = "timm/tf_efficientnet_lite0"
 """The network for photographs: its weights come with the extra ``photos``."""
-DECODED_AT_A_TIME = 64
+DECODED_FOR_FEATURES = 64
 IMAGES_AT_A_TIME = 4
 """More leave the caches of a processor."""
 
@@ -169,7 +169,7 @@ class FeatureExtractor:
 
     def batches(self, images: Images, errors: Literal["raise", "skip"] = "skip") -> Iterator[ExtractedFeatures]:
         """Yield features batch by batch, for more images than memory has room for the features of."""
-        for batch in image_batches(images, self.image_shape, DECODED_AT_A_TIME, errors):
+        for batch in image_batches(images, self.image_shape, DECODED_FOR_FEATURES, errors):
             yield ExtractedFeatures(self(batch.pixels), batch.rows, batch.skipped)
 
     @own_settings()

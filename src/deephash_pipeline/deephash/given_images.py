@@ -14,9 +14,9 @@ from deephash_pipeline.images.batches import image_batches
 
 SMALL_SIDE = 96
 """Pixels of a side up to which ``auto`` trains a small residual network, from random weights."""
-LEAST_SIDE, STEP = 24, 8
+LEAST_IMAGE_SIDE, STEP = 24, 8
 """Pixels: sides of images for that network are multiples of 8 from 24 on."""
-LOOKED_AT = 8
+IMAGES_LOOKED_AT = 8
 """Images whose sizes and colours are looked at."""
 
 
@@ -24,7 +24,7 @@ def first_images(images: Any) -> list[NDArray[np.uint8]]:
     """Decode the first images in colour, each (3, height, width) of its own size."""
     if isinstance(images, np.ndarray) and images.ndim == 3:
         images = images[:, np.newaxis]
-    return [batch.pixels[0] for batch in islice(image_batches(images, (3,), batch_size=1), LOOKED_AT)]
+    return [batch.pixels[0] for batch in islice(image_batches(images, (3,), batch_size=1), IMAGES_LOOKED_AT)]
 
 
 def is_grey(pixels: NDArray[np.uint8]) -> bool:
@@ -46,7 +46,7 @@ def usual_network(images: Any) -> str:
 def usual_size(images: Sequence[NDArray[np.uint8]]) -> tuple[int, int]:
     """Give height and width of about the middle one of the images, as multiples of `STEP` up to `SMALL_SIDE`."""
     middle = np.median([pixels.shape[1:] for pixels in images], axis=0)
-    height, width = (STEP * np.ceil(middle / STEP)).clip(LEAST_SIDE, SMALL_SIDE).astype(int).tolist()
+    height, width = (STEP * np.ceil(middle / STEP)).clip(LEAST_IMAGE_SIDE, SMALL_SIDE).astype(int).tolist()
     return height, width
 
 

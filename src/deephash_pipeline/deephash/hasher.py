@@ -34,7 +34,7 @@ from deephash_pipeline.networks import Trunk, TrunkParameters, build_trunk
 from deephash_pipeline.provenance import code_version
 from deephash_pipeline.retrieval import pack_bits
 
-FORMAT = 1
+HASHER_FORMAT = 1
 TRUNK = "trunk."
 ABOUT_CODES = {"network", "image_shape", "code_length", "encoder", "statistics", "runtime"}
 """What is in a description that a code depends on."""
@@ -141,8 +141,8 @@ class ImageHasher(BaseHasher):
         extractor = None
         try:
             content = json.loads(metadata["deephash_pipeline.hasher"])
-            if content["format"] != FORMAT:
-                raise ValueError(f"it is of format {content['format']}, this version reads {FORMAT}")
+            if content["format"] != HASHER_FORMAT:
+                raise ValueError(f"it is of format {content['format']}, this version reads {HASHER_FORMAT}")
             description = HasherDescription.model_validate(content["description"])
             if content.get("digest", digest := _digest(tensors, description)) != digest:
                 raise ValueError("its weights are not those that were saved")
@@ -192,7 +192,7 @@ class ImageHasher(BaseHasher):
                 if not name.startswith(TRUNK)
             }
         content = {
-            "format": FORMAT,
+            "format": HASHER_FORMAT,
             "description": description.model_dump(mode="json"),
             "digest": _digest(tensors, description),
         }

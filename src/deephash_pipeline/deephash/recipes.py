@@ -15,7 +15,7 @@ LEAST_EPOCHS, MOST_EPOCHS = 12, 60
 """Of stage 1 of a small residual network."""
 SEEN = 60_000
 """Images that stage 1 of a small residual network looks at, each as often as there are epochs, if there are few."""
-FEW = 2_000
+FEW_IMAGES = 2_000
 """Images up to which batches are of 32, so that there are enough steps."""
 FINE_TUNING_SHARE = 3
 """Fine-tuning makes one epoch for so many of stage 1."""
@@ -117,7 +117,7 @@ def recipe_for(network: str, images: int, frozen: bool) -> Recipe:
 
 def _of_small_resnets(images: int) -> Recipe:
     epochs = min(max(LEAST_EPOCHS, round(SEEN / max(1, images))), MOST_EPOCHS)
-    batch_size = 32 if images <= FEW else 128
+    batch_size = 32 if images <= FEW_IMAGES else 128
     training = TrainingParameters(
         epochs=epochs,
         batch_size=batch_size,

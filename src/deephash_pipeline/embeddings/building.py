@@ -13,8 +13,8 @@ from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.folders import INDEX_FILE
 from deephash_pipeline.common.progress import count_steps
 from deephash_pipeline.embeddings.coder import Coder
-from deephash_pipeline.embeddings.recall import FEWEST_QUERIES as ENOUGH
-from deephash_pipeline.embeddings.recall import NEIGHBOURS, ExactNeighbours, check_recall, measured_recall
+from deephash_pipeline.embeddings.recall import LEAST_HELD_OUT as ENOUGH
+from deephash_pipeline.embeddings.recall import RECALL_AT, ExactNeighbours, check_recall, measured_recall
 from deephash_pipeline.embeddings.shards import AnyVectors
 from deephash_pipeline.embeddings.stored import Description, Rescore, save_hash_function
 from deephash_pipeline.embeddings.unit import unit_rows
@@ -27,15 +27,15 @@ from deephash_pipeline.hamming.texts import label_names
 from deephash_pipeline.hashing import HASH_FUNCTIONS, HashFunction, require_hash_function
 from deephash_pipeline.provenance import content_digest
 
-METHOD, BEYOND = "pca_rotation", "rotation"
+METHOD, METHOD_OF_MORE_BITS = "pca_rotation", "rotation"
 """The usual hash function, and that for more bits than directions."""
 # A gigabyte at most, with what is made of a block.
-NUMBERS_AT_ONCE = 2**25
+NUMBERS_OF_A_FIT = 2**25
 ROWS_TO_FIT = 16_384
-STEPS = 100
+RECALL_STEPS = 100
 # So many comparisons with held-out rows take a few seconds up to millions of vectors.
 COMPARISONS = 2 * 10**9
-FEWEST_QUERIES, MOST_QUERIES = 100, 1000
+LEAST_HELD_OUT, MOST_QUERIES = 100, 1000
 
 
 @dataclass(frozen=True)
@@ -153,11 +153,11 @@ class Filling:
     def into(self, index: HammingIndex) -> tuple[Coder, Description]:
         """Fill an index that is empty; return what makes its codes, and what was measured."""
         source, settings, kept = self.source, self.settings, self.form[0]
-        exact = ExactNeighbours(self.held_out, self.queries, min(max(NEIGHBOURS), source.count - 1))
-        with count_steps("vectors", total=STEPS, where="fitting a hash function") as advance:
+        exact = ExactNeighbours(self.held_out, self.queries, min(max(RECALL_AT), source.count - 1))
+        with count_steps("vectors", total=RECALL_STEPS, where="fitting a hash function") as advance:
             method, function = _fitted(source, settings, self.to_fit, self.classes)
             coder = Coder(method, settings.code_length, function.arrays())
-            for block in source.blocks(max(1, NUMBERS_AT_ONCE // source.width)):
+            for block in source.blocks(max(1, NUMBERS_OF_A_FIT // source.width)):
                 done = block.start + len(block.vectors)
                 numbers = np.arange(block.start, done)
                 unit = unit_rows(block.vectors, source.name, numbers)
@@ -167,7 +167,7 @@ class Filling:
                     metadata["label"] = self.classes[block.start : done]
                 names = numbers if self.ids is None else self.ids[numbers]
                 index.add(names, coder.codes(unit), metadata, features=unit if kept else None)
-                for _ in range(block.start * STEPS // source.count, done * STEPS // source.count):
+                for _ in range(block.start * RECALL_STEPS // source.count, done * RECALL_STEPS // source.count):
                     advance(f"{done:,} of {source.count:,}")
             measured = measured_recall(index, exact, coder, settings.recall, partial(_unit_parts, source))
         return coder, Description(
@@ -181,7 +181,7 @@ class Filling:
 
 def _drawn(count: int, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Rows that are searched with to measure recall, and other rows that the hash function learns from, ascending."""
-    queries = min(count // 10, max(FEWEST_QUERIES, min(MOST_QUERIES, COMPARISONS // count)))
+    queries = min(count // 10, max(LEAST_HELD_OUT, min(MOST_QUERIES, COMPARISONS // count)))
     wanted = min(count, queries + ROWS_TO_FIT)
     drawn = np.random.default_rng(seed).choice(count, wanted, replace=False).astype(np.int64)
     return np.sort(drawn[:queries]), np.sort(drawn[queries:])
@@ -194,7 +194,7 @@ def _given_queries(asked: AnyVectors, source: AnyVectors, seed: int) -> NDArray[
             f"{asked.name} has {asked.count} queries of {asked.width} numbers: give {ENOUGH} at least, of "
             f"{source.width} numbers"
         )
-    most = max(FEWEST_QUERIES, min(MOST_QUERIES, COMPARISONS // source.count))
+    most = max(LEAST_HELD_OUT, min(MOST_QUERIES, COMPARISONS // source.count))
     drawn = np.random.default_rng(seed).choice(asked.count, min(asked.count, most), replace=False)
     rows = np.sort(drawn).astype(np.int64)
     return unit_rows(asked.take(rows), asked.name, rows)
@@ -209,7 +209,7 @@ def _fitted(
             return METHOD, _made(METHOD, settings).fit(unit)
         except InputError:
             # More bits than directions in which the vectors differ.
-            return BEYOND, _made(BEYOND, settings).fit(unit)
+            return METHOD_OF_MORE_BITS, _made(METHOD_OF_MORE_BITS, settings).fit(unit)
     function = _made(settings.method, settings)
     if function.supervised and labels is None:
         raise InputError(f"method {settings.method} learns from labels: give them by --labels, or choose another")

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 LINEAR = {"projection", "threshold"}
 """Arrays of hash functions whose bit is 1 where a projection reaches a threshold."""
-ROUNDING = float(np.finfo(np.float32).eps)
-ROWS_AT_ONCE = 4096
+FLOAT32_STEP = float(np.finfo(np.float32).eps)
+ROWS_CODED_AT_ONCE = 4096
 
 
 class Coder:
@@ -55,7 +55,7 @@ class Coder:
         self._narrow = self._threshold.astype(np.float32)
         # Of a sum of so many products, of vectors of length 1; and of the threshold.
         lengths = np.linalg.norm(self._projection.astype(np.float64), axis=0)
-        most = ROUNDING * (self.width * lengths + np.abs(self._threshold))
+        most = FLOAT32_STEP * (self.width * lengths + np.abs(self._threshold))
         self._unsure = float(most.max(initial=0))
 
     @cached_property
@@ -87,7 +87,7 @@ class Coder:
     def codes(self, unit: NDArray[np.float32]) -> NDArray[np.uint8]:
         """Packed codes, uint8 (n, ceil(code_length / 8)), of vectors float32 (n, width)."""
         packed = np.empty((len(unit), -(-self.code_length // 8)), dtype=np.uint8)
-        for start in range(0, len(unit), ROWS_AT_ONCE):
-            some = slice(start, start + ROWS_AT_ONCE)
+        for start in range(0, len(unit), ROWS_CODED_AT_ONCE):
+            some = slice(start, start + ROWS_CODED_AT_ONCE)
             packed[some] = pack_bits(self.outputs(unit[some]) >= 0)
         return packed

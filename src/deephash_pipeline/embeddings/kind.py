@@ -9,8 +9,8 @@ from deephash_pipeline.hamming.index import HammingIndex
 
 MOST_OF_A_MEAN = 4096
 """Vectors whose mean, and directions from it, tell what is of their kind."""
-HALF, MARGIN = 0.5, 0.5
-FEWEST = 100
+HALF, COSINE_MARGIN = 0.5, 0.5
+LEAST_VECTORS = 100
 """With fewer vectors their range is not known."""
 UNLIKE = 1024
 """Candidates for each answer to queries of another kind, of which codes tell less."""
@@ -35,13 +35,13 @@ class Kind:
     def __init__(self, vectors: NDArray[np.float32]) -> None:
         self.mean = vectors.mean(axis=0)
         cosines = vectors @ self.mean
-        margin = MARGIN * float(cosines.std())
+        margin = COSINE_MARGIN * float(cosines.std())
         self.least, self.most = float(cosines.min()) - margin, float(cosines.max()) + margin
 
     @classmethod
     def of(cls, index: HammingIndex) -> Self | None:
         """The kind of the vectors that an index keeps; None of few, or where none are kept."""
-        if len(index) < FEWEST or not index.features:
+        if len(index) < LEAST_VECTORS or not index.features:
             return None
         return cls(index.features_of(index.sample(MOST_OF_A_MEAN, seed=0)))
 

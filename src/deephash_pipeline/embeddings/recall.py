@@ -12,7 +12,7 @@ from deephash_pipeline.embeddings.coder import Coder
 from deephash_pipeline.hamming.index import HammingIndex
 from deephash_pipeline.hamming.reranking import ByFeatures, ByOutputs, Reranking
 
-NEIGHBOURS = (1, 10, 100)
+RECALL_AT = (1, 10, 100)
 OVERSAMPLING = (1, 2, *(step * 2**power for power in range(13) for step in (3, 4)))
 """Candidates for each answer that are measured: 1, 2, 3, 4, 6, 8, 12 and so on, as far as the most candidates go."""
 MOST_CANDIDATES = 12_800
@@ -20,14 +20,14 @@ UNKNOWN = 128
 """Candidates for each answer of an index of which nothing was measured."""
 UNMEASURED = 10
 """Candidates for each answer, at least, where nothing was measured."""
-FEWEST_QUERIES = 50
+LEAST_HELD_OUT = 50
 """With fewer rows held out nothing is measured."""
 AS_GOOD = 0.001
 """Where no number of candidates reaches a recall, more of them are not worth less than this."""
 SAME = 1e-6
 """Cosines that differ by less are the same: single precision, and copies that were computed twice, know no better."""
-QUERIES_AT_ONCE = 50
-ROWS_AT_ONCE = 8192
+QUERIES_OF_A_MEASURE = 50
+ROWS_SCORED_AT_ONCE = 8192
 NOT_THERE = -np.inf
 
 
@@ -130,8 +130,8 @@ class ExactNeighbours:
 
     def pass_by(self, start: int, unit: NDArray[np.float32]) -> None:
         """Look at vectors of length 1, float32 (rows, width), the first of which is this row."""
-        for first in range(0, len(unit), ROWS_AT_ONCE):
-            self._look_at(start + first, unit[first : first + ROWS_AT_ONCE])
+        for first in range(0, len(unit), ROWS_SCORED_AT_ONCE):
+            self._look_at(start + first, unit[first : first + ROWS_SCORED_AT_ONCE])
 
     def _look_at(self, start: int, unit: NDArray[np.float32]) -> None:
         cosines = self.queries @ unit.T
@@ -164,24 +164,24 @@ def measured_recall(
         parts: function that gives the vectors of length 1 of rows, which ascend, some at a time.
     """
     others, queries, given = len(index) - 1, len(exact.of), bool((exact.of < 0).all())
-    if queries < FEWEST_QUERIES:
+    if queries < LEAST_HELD_OUT:
         return MeasuredRecall(target=target, queries=queries, items=len(index), given=given, of={})
     found: dict[tuple[int, int], list[NDArray[np.int64]]] = {
-        (count, step): [] for count in NEIGHBOURS for step in _steps(count, others)
+        (count, step): [] for count in RECALL_AT for step in _steps(count, others)
     }
     most = min(max(count * step for count, step in found), others)
-    for start in range(0, queries, QUERIES_AT_ONCE):
-        some = slice(start, start + QUERIES_AT_ONCE)
+    for start in range(0, queries, QUERIES_OF_A_MEASURE):
+        some = slice(start, start + QUERIES_OF_A_MEASURE)
         unit = exact.queries[some]
         rerank = reranking_of(index, coder, unit)
         rows, scores = _without(exact.of[some], *index.candidates(coder.codes(unit), most + 1, rerank))
         asked = np.arange(queries)[some, np.newaxis]
-        for count in NEIGHBOURS:
+        for count in RECALL_AT:
             for step, nearest in _nearest_by_step(rows, scores, count, _steps(count, others)):
                 found[count, step].append(nearest * queries + asked)
     pairs = np.unique(np.concatenate([part.ravel() for each in found.values() for part in each]))
     cosines = _cosines(pairs // queries, exact.queries, pairs % queries, parts)
-    of: dict[int, dict[int, float]] = {count: {} for count in NEIGHBOURS}
+    of: dict[int, dict[int, float]] = {count: {} for count in RECALL_AT}
     for (count, step), answers in found.items():
         places = np.searchsorted(pairs, np.concatenate(answers))
         as_near = cosines[places] >= exact.least(count)[:, np.newaxis] - SAME
@@ -238,8 +238,8 @@ def _cosines(
     first = 0
     for unit in parts(distinct):
         start, stop = np.searchsorted(place, (first, first + len(unit)))
-        for low in range(start, stop, ROWS_AT_ONCE):
-            some = slice(low, min(low + ROWS_AT_ONCE, stop))
+        for low in range(start, stop, ROWS_SCORED_AT_ONCE):
+            some = slice(low, min(low + ROWS_SCORED_AT_ONCE, stop))
             cosines[some] = np.einsum("ij,ij->i", queries[asked[some]], unit[place[some] - first])
         first += len(unit)
     return cosines

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.folders import matches, walk
 from deephash_pipeline.embeddings.sources import (
-    SUFFIXES,
+    VECTOR_SUFFIXES,
     ArrayVectors,
     Block,
     ParquetVectors,
@@ -109,7 +109,7 @@ def open_vectors(path: str | Path, column: str | None = None, ids: str | None = 
         InputError: it is not there, is damaged, or has no vectors.
     """
     files = _files_of(Path(path))
-    kinds = {SUFFIXES.get(file.suffix.lower(), ""): file for file in reversed(files)}
+    kinds = {VECTOR_SUFFIXES.get(file.suffix.lower(), ""): file for file in reversed(files)}
     if len(kinds) > 1:
         first, other = sorted(kinds.values())[:2]
         raise InputError(f"{path} has files of several kinds, {first} and {other}: name those of one by a glob")
@@ -121,7 +121,7 @@ def _files_of(path: Path) -> list[Path]:
     if path.is_file():
         return [path]
     found = [path / name for name in walk(path)] if path.is_dir() else [Path(name) for name in matches(str(path))]
-    files = sorted(file for file in found if file.suffix.lower() in SUFFIXES and file.is_file())
+    files = sorted(file for file in found if file.suffix.lower() in VECTOR_SUFFIXES and file.is_file())
     if not files:
         lacks = "has no file of vectors" if path.is_dir() else "is not there"
         raise InputError(f"{path} {lacks}: name a file, a folder or a glob of .npy, .safetensors or .parquet")

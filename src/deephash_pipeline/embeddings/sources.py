@@ -16,7 +16,7 @@ from deephash_pipeline.embeddings.numbers import array_of, reals, rows_of_lists,
 from deephash_pipeline.hamming.features import ROWS_AT_ONCE
 
 SAFETENSORS_DTYPES = {"F16": "<f2", "F32": "<f4", "F64": "<f8", "BF16": "<u2", "I8": "|i1", "U8": "|u1"}
-SUFFIXES = {".npy": "npy", ".safetensors": "safetensors", ".parquet": "parquet", ".pq": "parquet"}
+VECTOR_SUFFIXES = {".npy": "npy", ".safetensors": "safetensors", ".parquet": "parquet", ".pq": "parquet"}
 ID_COLUMN = "id"
 PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
@@ -219,7 +219,7 @@ VectorSource = ArrayVectors | ParquetVectors
 
 def open_file(path: Path, column: str | None = None, ids: str | None = None) -> VectorSource:
     """Open one file of vectors, see `shards.open_vectors`."""
-    kind = SUFFIXES.get(path.suffix.lower())
+    kind = VECTOR_SUFFIXES.get(path.suffix.lower())
     if kind == "parquet":
         return ParquetVectors(path, column, ids)
     if kind == "safetensors":

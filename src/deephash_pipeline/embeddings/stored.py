@@ -20,8 +20,8 @@ from deephash_pipeline.provenance.arrays import arrays_digest
 Rescore = Literal["int8", "float16", "none"]
 CODE_LENGTH = 512
 """Bits of a code, if nothing is said."""
-FORMAT = 1
-KEY = "deephash_pipeline.hash_function"
+HASH_FUNCTION_FORMAT = 1
+HASH_FUNCTION_KEY = "deephash_pipeline.hash_function"
 
 
 class Description(BaseModel):
@@ -51,8 +51,8 @@ def save_hash_function(folder: Path, coder: Coder, description: Description) -> 
         InputError: the disk is full or cannot be written.
     """
     arrays = {name: np.ascontiguousarray(array) for name, array in coder.arrays().items()}
-    content = {"format": FORMAT, **description.model_dump(mode="json")}
-    metadata = {KEY: json.dumps({**content, "digest": arrays_digest(arrays, content)}, sort_keys=True)}
+    content = {"format": HASH_FUNCTION_FORMAT, **description.model_dump(mode="json")}
+    metadata = {HASH_FUNCTION_KEY: json.dumps({**content, "digest": arrays_digest(arrays, content)}, sort_keys=True)}
     try:
         with replacing(folder / HASH_FUNCTION) as beside:
             beside.write_bytes(safetensors.numpy.save(arrays, metadata))
@@ -69,10 +69,10 @@ def load_hash_function(folder: Path) -> tuple[Coder, Description]:
     path = folder / HASH_FUNCTION
     try:
         with safetensors.safe_open(path, framework="numpy") as file:
-            content = json.loads((file.metadata() or {})[KEY])
+            content = json.loads((file.metadata() or {})[HASH_FUNCTION_KEY])
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dictionary)
-        if content.get("format") != FORMAT:
-            raise ValueError(f"it is of format {content.get('format')}, this version reads {FORMAT}")
+        if content.get("format") != HASH_FUNCTION_FORMAT:
+            raise ValueError(f"it is of format {content.get('format')}, this version reads {HASH_FUNCTION_FORMAT}")
         if content.pop("digest") != arrays_digest(arrays, content):
             raise ValueError("its numbers are not those that were written")
         description = Description.model_validate({key: value for key, value in content.items() if key != "format"})

@@ -22,7 +22,7 @@ from deephash_pipeline.images.decoding.formats import SUFFIXES
 if TYPE_CHECKING:
     from deephash_pipeline.deephash import ImageHasher
 
-AT_A_TIME = 128
+OBJECTS_AT_A_TIME = 128
 """Objects that are asked of a store at once, and rows of Parquet that are in memory."""
 READ_AHEAD = 2**24
 LABEL = ".cls"
@@ -98,8 +98,8 @@ def images_of(block: ListedBlock, source: Source, labels: ShardLabels) -> Iterat
 
 
 def _of_store(block: ListedBlock, source: Source) -> Iterator[NamedImage]:
-    for first in range(0, len(block.entries), AT_A_TIME):
-        entries = block.entries[first : first + AT_A_TIME]
+    for first in range(0, len(block.entries), OBJECTS_AT_A_TIME):
+        entries = block.entries[first : first + OBJECTS_AT_A_TIME]
         addresses = [joined_address(source.root, entry.name) for entry in entries]
         if not all(map(is_remote, addresses)):
             raise InputError(f"{source.address} lists files of a disk and of a store: make two lists")
@@ -143,7 +143,7 @@ def _of_parquet(block: ListedBlock, source: Source) -> Iterator[NamedImage]:
         there = table.schema_arrow.names
         columns = [name for name in (source.image_column, "id", "label") if name in there]
         rows = count(block.first_row)
-        for batch in table.iter_batches(AT_A_TIME, row_groups=list(block.row_groups), columns=columns):
+        for batch in table.iter_batches(OBJECTS_AT_A_TIME, row_groups=list(block.row_groups), columns=columns):
             for row in batch.to_pylist():
                 number = next(rows)
                 image = row[source.image_column]

@@ -22,12 +22,12 @@ from deephash_pipeline.provenance.arrays import arrays_digest
 if TYPE_CHECKING:
     from deephash_pipeline.deephash import ImageHasher
 
-FORMAT = 2
+CODE_FOLDER_FORMAT = 2
 MANIFEST = "encoding.json"
-HASHER = "hasher.safetensors"
-BLOCK = re.compile(r"codes-([0-9a-f]{32})\.safetensors")
+HASHER_FILE = "hasher.safetensors"
+BLOCK_FILE = re.compile(r"codes-([0-9a-f]{32})\.safetensors")
 LEFTOVER = re.compile(r"\.codes-[0-9a-f]{32}\.[\w.-]+-[0-9a-f]{32}\.safetensors")
-KEY = "deephash_pipeline.codes"
+CODES_KEY = "deephash_pipeline.codes"
 
 
 class Broken(NamedTuple):
@@ -117,9 +117,9 @@ class CodeFolder:
         if there is None:
             names = {name for name in names_in(self.address) if not name.startswith(".")}
             # One that was killed before it began has the hasher alone.
-            if names and (names != {HASHER} or read_bytes(joined_address(self.address, HASHER)) != hasher):
+            if names and (names != {HASHER_FILE} or read_bytes(joined_address(self.address, HASHER_FILE)) != hasher):
                 raise InputError(f"{self.address} is not empty and has no codes: name another folder")
-            write_whole(joined_address(self.address, HASHER), hasher)
+            write_whole(joined_address(self.address, HASHER_FILE), hasher)
         elif there.hasher != encoding.hasher:
             raise InputError(f"{self.address} has codes of another hasher: encode into another folder")
         elif there.source != encoding.source:
@@ -127,7 +127,7 @@ class CodeFolder:
                 f"{self.address} has codes of other images, those of {there.source.address}: encode into another folder"
             )
         if there != encoding:
-            content = json.dumps({"format": FORMAT, **asdict(encoding)}, indent=1)
+            content = json.dumps({"format": CODE_FOLDER_FORMAT, **asdict(encoding)}, indent=1)
             write_whole(joined_address(self.address, MANIFEST), content.encode())
 
     def encoding_if_begun(self) -> Encoding | None:
@@ -138,7 +138,7 @@ class CodeFolder:
         """
         try:
             content = json.loads(read_bytes(joined_address(self.address, MANIFEST)))
-            if content.pop("format") != FORMAT:
+            if content.pop("format") != CODE_FOLDER_FORMAT:
                 raise ValueError("its format is another one")
             return Encoding(source=Source(**content.pop("source")), **content)
         except FileNotFoundError:
@@ -168,13 +168,13 @@ class CodeFolder:
 
         assert self.encoding.hasher, "a folder that was begun has a hasher"
         with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder, HASHER)
-            path.write_bytes(read_bytes(joined_address(self.address, HASHER)))
+            path = Path(folder, HASHER_FILE)
+            path.write_bytes(read_bytes(joined_address(self.address, HASHER_FILE)))
             return ImageHasher.load(path, device)
 
     def done(self) -> set[str]:
         """Return the digests of the blocks that are there."""
-        found = map(BLOCK.fullmatch, names_in(self.address))
+        found = map(BLOCK_FILE.fullmatch, names_in(self.address))
         return {match[1] for match in found if match}
 
     def write(self, digest: str, block: CodeBlock) -> None:
@@ -187,7 +187,7 @@ class CodeFolder:
         content = {"block": digest, "names": block.names, "labels": block.labels, "broken": block.broken}
         tensors = {"codes": block.codes}
         # One entry, because safetensors keeps no order among several, and equal blocks are to be equal files.
-        metadata = {KEY: json.dumps({**content, "digest": arrays_digest(tensors, content)}, sort_keys=True)}
+        metadata = {CODES_KEY: json.dumps({**content, "digest": arrays_digest(tensors, content)}, sort_keys=True)}
         write_whole(self._block(digest), safetensors.numpy.save(tensors, metadata))
 
     def read(self, digest: str) -> CodeBlock:
@@ -202,7 +202,7 @@ class CodeFolder:
             data = read_bytes(address)
             tensors = safetensors.numpy.load(data)
             header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
-            content = json.loads(header["__metadata__"][KEY])
+            content = json.loads(header["__metadata__"][CODES_KEY])
             if content.pop("digest") != arrays_digest(tensors, content):
                 raise ValueError("its content is not what was written")
             if content["block"] != digest:

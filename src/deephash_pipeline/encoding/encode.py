@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from deephash_pipeline.deephash import ImageHasher
 
 IMAGES_PER_BLOCK = 1024
-AHEAD = 2
+BLOCKS_AHEAD = 2
 """Blocks for each worker that are under way or wait beside it."""
 RETRIES = 20
 """How often Ray begins a block anew whose worker or node was lost. Errors of the block itself are no such loss."""
@@ -181,7 +181,7 @@ def _processes(work: Work, workers: EncodingWorkers) -> Iterator[EncoderPool]:
     context.set_forkserver_preload([__name__])
     pool = ProcessPoolExecutor(count, context, _prepare, (dict(os.environ),))
     try:
-        yield lambda block: pool.submit(encode_block, block, work), lambda: AHEAD * count
+        yield lambda block: pool.submit(encode_block, block, work), lambda: BLOCKS_AHEAD * count
     except BrokenProcessPool:
         raise InputError(
             "a worker was killed, as where memory is short: the same command goes on; give it more memory, or fewer "
@@ -209,7 +209,7 @@ def _tasks_of_ray(work: Work, workers: EncodingWorkers) -> Iterator[EncoderPool]
         task, shared = ray.remote(**options)(encode_block), ray.put(work)
 
         def room() -> int:
-            return workers.count or AHEAD * max(1, int(ray.cluster_resources().get("CPU", 1)))
+            return workers.count or BLOCKS_AHEAD * max(1, int(ray.cluster_resources().get("CPU", 1)))
 
         try:
             yield lambda block: task.remote(block, shared).future(), room

@@ -28,7 +28,7 @@ from deephash_pipeline.images.decoding.formats import FORMAT_NAMES, SUFFIXES, is
 from deephash_pipeline.images.sources.table import read_listing
 
 SHARDS = {".tar": "tar", ".parquet": "parquet"}
-KINDS = f"{FORMAT_NAMES} files, .tar shards or .parquet files"
+LISTED_KINDS = f"{FORMAT_NAMES} files, .tar shards or .parquet files"
 
 
 class Entry(NamedTuple):
@@ -125,7 +125,7 @@ class Source:
             places = [joined_address(self.root, name) for name in names]
             blocks.append(replace(block, stamps=tuple(map(_stamp, places))))
         if not blocks:
-            raise InputError(f"there is no image in {self.address}: give {KINDS}, or a list of paths")
+            raise InputError(f"there is no image in {self.address}: give {LISTED_KINDS}, or a list of paths")
         return blocks
 
     def _unstamped(self, images_per_block: int) -> Iterator[ListedBlock]:

@@ -8,7 +8,7 @@ HASHER_KEY = "deephash_pipeline.hasher"
 """Of the metadata of both kinds."""
 ENCODER = "encoder."
 """What names of the tensors of a hash function begin with."""
-MOST_HEADER_BYTES = 10**8
+MOST_FILE_HEADER_BYTES = 10**8
 METADATA_FIELD, VARINT, FIXED64, BYTES, FIXED32 = 14, 0, 1, 2, 5
 
 
@@ -21,7 +21,7 @@ def is_hasher(path: Path) -> bool:
     """
     with path.open("rb") as file:
         length = int.from_bytes(file.read(8), "little")
-        if length > MOST_HEADER_BYTES:
+        if length > MOST_FILE_HEADER_BYTES:
             return False
         try:
             return HASHER_KEY in json.loads(file.read(length))["__metadata__"]

@@ -14,7 +14,7 @@ from deephash_pipeline.common.extras import required
 from deephash_pipeline.hashers.base import BaseHasher, EncodedPixels, HasherDescription
 from deephash_pipeline.provenance import content_digest
 
-FORMAT = 1
+ONNX_FORMAT = 1
 METADATA = "deephash_pipeline.hasher"
 IMAGES, CODES, FEATURES = "images", "codes", "features"
 NUMBERS_AT_A_TIME = 2**20
@@ -77,8 +77,8 @@ class OnnxHasher(BaseHasher):
             raise InputError(f"{path} cannot be read ({' '.join(str(error).split())[:200]}): {MAKE_IT}") from error
         try:
             content = json.loads(metadata[METADATA])
-            if content["format"] != FORMAT:
-                raise ValueError(f"it is of format {content['format']}, this version reads {FORMAT}")
+            if content["format"] != ONNX_FORMAT:
+                raise ValueError(f"it is of format {content['format']}, this version reads {ONNX_FORMAT}")
             named = ([node.name for node in nodes] for nodes in (session.get_inputs(), session.get_outputs()))
             if list(named) not in ([[IMAGES], [CODES, FEATURES]], [[IMAGES], [CODES]]):
                 raise ValueError(f"it does not make `{CODES}` of `{IMAGES}`, and `{FEATURES}` at most")

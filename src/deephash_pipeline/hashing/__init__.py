@@ -18,7 +18,7 @@ from typing import Any
 from deephash_pipeline.hashing.encoder import Encoder
 from deephash_pipeline.hashing.hash_function import HashFunction
 from deephash_pipeline.hashing.linear import LinearEncoder, LinearHashFunction
-from deephash_pipeline.hashing.parameters import parameters_model
+from deephash_pipeline.hashing.parameters import hash_function_model
 from deephash_pipeline.hashing.registry import ENCODERS, HASH_FUNCTIONS, load_encoder, require_hash_function
 
 __all__ = [
@@ -28,8 +28,8 @@ __all__ = [
     "HashFunction",
     "LinearEncoder",
     "LinearHashFunction",
+    "hash_function_model",
     "load_encoder",
-    "parameters_model",
     "require_hash_function",
 ]
 

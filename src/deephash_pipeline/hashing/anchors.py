@@ -14,7 +14,7 @@ from deephash_pipeline.hashing.hash_function import HashFunction
 from deephash_pipeline.hashing.rows import Floats, Ints, require_different_rows, row_blocks
 
 # Share of the mean squared kernel value that is added to every anchor's: some anchors may be equal.
-RIDGE = 1e-8
+ANCHOR_RIDGE = 1e-8
 
 # Share of the anchors' differences that rounding may move them by.
 MOST_ROUNDING = 0.01
@@ -134,7 +134,7 @@ class KernelRegression:
         self.anchors = anchors
         self.kernels = np.concatenate([anchors.kernels(z[rows]) for rows in row_blocks(z)])
         moment = self.kernels.T @ self.kernels
-        moment += RIDGE * np.trace(moment) / len(moment) * np.eye(len(moment))
+        moment += ANCHOR_RIDGE * np.trace(moment) / len(moment) * np.eye(len(moment))
         self.factor = cho_factor(moment)
 
     def solve(self, codes: Floats) -> Floats:

@@ -14,7 +14,7 @@ from deephash_pipeline.hashing.rows import Floats, Ints
 from deephash_pipeline.retrieval.labels import share_a_label
 
 # Standard deviation of the weights before the first sweep, from the published code.
-INITIAL_WEIGHT = 0.001
+DEVIATION_OF_WEIGHTS = 0.001
 
 
 class BRE(LinearHashFunction):
@@ -85,7 +85,7 @@ class BRE(LinearHashFunction):
         """Anchors and weights (K, anchors), and the objective's course, from kernel and distances (rows, rows)."""
         rows = len(kernel)
         anchors = _draw_subsets(self.code_length, rows, min(self.anchors, rows), generator)
-        weights = INITIAL_WEIGHT * generator.standard_normal(anchors.shape)
+        weights = DEVIATION_OF_WEIGHTS * generator.standard_normal(anchors.shape)
         bits = np.array([project_rows(kernel, *of_bit) >= 0 for of_bit in zip(anchors, weights, strict=True)])
         partners = _draw_subsets(rows, rows, max(1, int(self.pair_share * rows)), generator)
         pairs = _list_pairs(partners, bits, distances)

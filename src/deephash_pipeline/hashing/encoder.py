@@ -17,7 +17,14 @@ from sklearn.utils.validation import validate_data
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.own_settings import own_settings
-from deephash_pipeline.hashing.rows import LARGEST, count_broken, peak_of, refuse_broken, refuse_large, row_blocks
+from deephash_pipeline.hashing.rows import (
+    LARGEST_NUMBER,
+    count_broken,
+    peak_of,
+    refuse_broken,
+    refuse_large,
+    row_blocks,
+)
 from deephash_pipeline.retrieval.codes import check_code_length
 
 
@@ -148,7 +155,7 @@ class Encoder(_OfFields, BaseEstimator, ABC):  # type: ignore[misc]
             block = z[rows].astype(np.float64, copy=False)
             broken += count_broken(block)
             peak = max(peak, peak_of(block))
-            if not broken and peak <= LARGEST:
+            if not broken and peak <= LARGEST_NUMBER:
                 yield rows, self._outputs(block)
         refuse_broken(broken, len(z))
         refuse_large(peak)

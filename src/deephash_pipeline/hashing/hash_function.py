@@ -13,7 +13,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.own_settings import own_settings
 from deephash_pipeline.hashing.encoder import Encoder
-from deephash_pipeline.hashing.parameters import check_parameters
+from deephash_pipeline.hashing.parameters import check_hash_function
 from deephash_pipeline.hashing.rows import Ints, count_broken, refuse_broken, refuse_extreme, row_blocks
 from deephash_pipeline.retrieval.codes import check_code_length
 
@@ -70,7 +70,7 @@ class HashFunction(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Encoder): 
         check_code_length(self.code_length)
         if not isinstance(self.random_state, Integral) or self.random_state < 0:
             raise InputError(f"random_state is {self.random_state!r}: choose an integer of at least 0")
-        check_parameters(self)
+        check_hash_function(self)
         z, labels = self._validated_training_set(X, y)
         refuse_broken(sum(count_broken(z[rows]) for rows in row_blocks(z)), len(z))
         refuse_extreme(z)

@@ -9,7 +9,7 @@ from scipy.linalg import eigh
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.machine_code import compiled
-from deephash_pipeline.hashing.anchors import RIDGE, KernelHashFunction, draw_anchors, signs_of_projections
+from deephash_pipeline.hashing.anchors import ANCHOR_RIDGE, KernelHashFunction, draw_anchors, signs_of_projections
 from deephash_pipeline.hashing.rows import Floats, Ints
 from deephash_pipeline.hashing.similarity import LabelSets
 
@@ -173,7 +173,7 @@ def spectral_start(kernels: Floats, similarity: Similarity) -> Floats:
         Coefficients a, shape (m,).
     """
     moment = kernels.T @ kernels
-    moment += RIDGE * np.trace(moment) / len(moment) * np.eye(len(moment))
+    moment += ANCHOR_RIDGE * np.trace(moment) / len(moment) * np.eye(len(moment))
     factors, top = kernels.T @ similarity.factors, len(moment) - 1
     _, directions = eigh((factors * similarity.weights) @ factors.T, moment, subset_by_index=(top, top))
     return np.asarray(np.sqrt(len(kernels)) * directions[:, 0])

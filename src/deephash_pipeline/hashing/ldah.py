@@ -15,7 +15,7 @@ from deephash_pipeline.hashing.rows import Floats, Ints
 from deephash_pipeline.hashing.similarity import PartnerSampler
 
 # Share of the mean second moment that is added to every direction.
-RIDGE = 1e-6
+LDAH_RIDGE = 1e-6
 
 
 Count = Annotated[int, Field(ge=1, le=10_000_000)]
@@ -89,7 +89,7 @@ class LDAH(LinearHashFunction):
         moment_negative = _second_moment(components, negative)
         # On both sides: a direction without variance then has lambda = 1, where a ridge on S_N alone would make it 0,
         # the best of all.
-        ridge = RIDGE * np.trace(moment_negative) / len(moment_negative) * np.eye(len(moment_negative))
+        ridge = LDAH_RIDGE * np.trace(moment_negative) / len(moment_negative) * np.eye(len(moment_negative))
         wanted = (0, self.code_length - 1)
         eigenvalue, discriminants = eigh(moment_positive + ridge, moment_negative + ridge, subset_by_index=wanted)
         return eigenvalue, discriminants

@@ -13,21 +13,21 @@ GIVEN_TO_ALL = ("code_length", "random_state")
 
 
 @cache
-def parameters_model(method: type[BaseEstimator]) -> type[BaseModel]:
+def hash_function_model(method: type[BaseEstimator]) -> type[BaseModel]:
     """Make the model that checks a block of YAML: the constructor's parameters but `GIVEN_TO_ALL`, and no others.
 
     Args:
         method: a class whose constructor annotates each parameter with its type and, by `Annotated`, its range.
 
     Example:
-        >>> from deephash_pipeline.hashing import KSH, parameters_model
-        >>> parameters_model(KSH).model_validate({"anchors": 30}).model_dump()
+        >>> from deephash_pipeline.hashing import KSH, hash_function_model
+        >>> hash_function_model(KSH).model_validate({"anchors": 30}).model_dump()
         {'anchors': 30, 'labelled_samples': 2000, 'iterations': 500}
     """
     return parameters.parameters_model(method, skip=GIVEN_TO_ALL)
 
 
-def check_parameters(estimator: BaseEstimator) -> None:
+def check_hash_function(estimator: BaseEstimator) -> None:
     """Refuse a hash function whose own parameters are of a wrong type or out of range.
 
     Raises:
@@ -40,4 +40,4 @@ def check_parameters(estimator: BaseEstimator) -> None:
     }
     method = estimator.__class__
     # Strict: the method works with the value as it was given, not with what pydantic would make of it.
-    parameters.check_parameters(parameters_model(method), values, method.__name__, strict=True)
+    parameters.check_parameters(hash_function_model(method), values, method.__name__, strict=True)

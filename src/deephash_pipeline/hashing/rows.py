@@ -16,7 +16,7 @@ Ints: TypeAlias = NDArray[np.int64]
 VALUES_PER_BLOCK = 2**19
 
 
-LARGEST = 1e30
+LARGEST_NUMBER = 1e30
 """Of a number: its fourth power has room in float64, and the number in the float32 of anchors and directions."""
 
 
@@ -61,7 +61,7 @@ def refuse_large(peak: float) -> None:
     Example:
         >>> refuse_large(7.0)
     """
-    if peak > LARGEST:
+    if peak > LARGEST_NUMBER:
         raise InputError(f"X has numbers up to {peak:.0e}, and squares of them no room: divide it by its largest")
 
 
@@ -76,5 +76,5 @@ def refuse_extreme(z: NDArray[Any]) -> None:
     refuse_large(max(peak_of(z[rows]) for rows in row_blocks(z)))
     first = z[0].astype(np.float64)
     apart = max(peak_of(z[rows] - first) for rows in row_blocks(z))
-    if 0 < apart < 1 / LARGEST:
+    if 0 < apart < 1 / LARGEST_NUMBER:
         raise InputError(f"X differs by {apart:.0e} at most, whose squares vanish: scale it up")

@@ -77,8 +77,8 @@ class PartnerSampler:
         of_first = self.set_of_row[first]
         number = generator.integers(totals[of_first, -1])
         found = np.empty(len(first), dtype=np.int64)
-        for start in range(0, len(first), ROWS_AT_A_TIME):
-            rows = slice(start, start + ROWS_AT_A_TIME)
+        for start in range(0, len(first), ROWS_OF_SIMILARITY):
+            rows = slice(start, start + ROWS_OF_SIMILARITY)
             below = totals[of_first[rows]]
             other = np.count_nonzero(below <= number[rows, np.newaxis], axis=1)
             before = np.where(other > 0, np.take_along_axis(below, np.maximum(other - 1, 0)[:, np.newaxis], 1)[:, 0], 0)
@@ -86,4 +86,4 @@ class PartnerSampler:
         return found
 
 
-ROWS_AT_A_TIME = 4096
+ROWS_OF_SIMILARITY = 4096

@@ -18,11 +18,11 @@ from deephash_pipeline.hashing.principal_directions import (
 )
 from deephash_pipeline.hashing.rows import Floats, Ints, require_different_rows, row_blocks
 
-FEWEST = 500
+LEAST_ROWS_UNLABELLED = 500
 """Rows below which a graph without labels says less than variance does: measured."""
-KEPT = 128
+EMBEDDING_DIMENSIONS = 128
 """Dimensions of the embedding whose neighbours make the next graph."""
-NEAR, FAR = (1000, 400), (8000, 2000)
+NEAR_ROWS, FAR_ROWS = (1000, 400), (8000, 2000)
 """The ridge and the constant, times the number of rows: for rows like those of the fit, and for others."""
 
 
@@ -72,7 +72,7 @@ class SRH(ITQ):
 
     def _learn(self, z: NDArray[Any], labels: Ints) -> dict[str, NDArray[Any]]:
         if not len(labels):
-            if len(z) < FEWEST:
+            if len(z) < LEAST_ROWS_UNLABELLED:
                 return super()._learn(z, labels)
             labels = np.full(len(z), -1)
         require_different_rows(z, "direction of variance")
@@ -81,11 +81,11 @@ class SRH(ITQ):
         moment = scatter(rows, np.zeros(rows.shape[1]))
         smooth = neighbour_graph(rows, self.neighbours, labels).smoothness(rows)
         for _ in range(self.rounds):
-            values, vectors = spectral_regression(smooth, moment, NEAR[0] / len(rows))
-            embedded = embed(rows, (vectors * values)[:, :KEPT])
+            values, vectors = spectral_regression(smooth, moment, NEAR_ROWS[0] / len(rows))
+            embedded = embed(rows, (vectors * values)[:, :EMBEDDING_DIMENSIONS])
             smooth = neighbour_graph(embedded, 2 * self.neighbours, labels).smoothness(rows)
         metric = np.zeros_like(moment)
-        for ridge, constant in (NEAR,) if self.supervised else (NEAR, FAR):
+        for ridge, constant in (NEAR_ROWS,) if self.supervised else (NEAR_ROWS, FAR_ROWS):
             values, vectors = spectral_regression(smooth, moment, ridge / len(rows))
             embedding = vectors * (values + constant / len(rows))
             metric += embedding @ embedding.T / np.vdot(embedding, moment @ embedding)

@@ -24,7 +24,7 @@ ImageShape: TypeAlias = tuple[Channels, int, int] | tuple[Channels]
 """Channels, height and width; or the channels alone, where every image keeps its own size."""
 
 FORMS = "give paths, contents of files, images of Pillow or uint8 arrays (n, H, W), (n, H, W, C) or (n, C, H, W)"
-CHANNELS = (1, 3)
+CHANNEL_COUNTS = (1, 3)
 WITH_ALPHA = (2, 4)
 """Channels that an array may have as its last axis, if none else can be theirs."""
 IMAGES_PER_TASK = 16
@@ -113,7 +113,7 @@ def image_batches(
     """
     channels, *size = image_shape
     is_count = isinstance(batch_size, Integral) and batch_size >= 1
-    if channels not in CHANNELS or len(size) not in (0, 2) or not is_count or errors not in ("raise", "skip"):
+    if channels not in CHANNEL_COUNTS or len(size) not in (0, 2) or not is_count or errors not in ("raise", "skip"):
         raise InputError(
             f"image_shape={image_shape!r}, batch_size={batch_size!r}, errors={errors!r}: image_shape is (channels, "
             "height, width) or (channels,) with 1 or 3 channels, batch_size a whole number from 1 on and errors "
@@ -219,7 +219,7 @@ def _single_images(images: Iterable[Any], channels: Channels) -> Iterator[OneIma
         elif not _is_array(image):
             raise InputError(f"item {number} of the images is of type {type(image).__name__}: {FORMS}.")
         elif (array := _checked(image, f"item {number} of the images")).ndim == 3:
-            if array.shape[0] not in CHANNELS and array.shape[2] not in CHANNELS + WITH_ALPHA:
+            if array.shape[0] not in CHANNEL_COUNTS and array.shape[2] not in CHANNEL_COUNTS + WITH_ALPHA:
                 raise InputError(
                     f"item {number} of the images is of shape {array.shape}: among others an array is one image, "
                     "(H, W, C) or (C, H, W); give several grey ones as (n, 1, H, W)."
@@ -249,7 +249,7 @@ def _stack(images: NDArray[np.uint8], channels: Channels) -> NDArray[np.uint8]:
         return images[np.newaxis, np.newaxis]
     if images.ndim == 4:
         return _channels_first(images, channels)
-    if images.shape[2] in CHANNELS or (images.shape[2] in WITH_ALPHA and len(images) > 1):
+    if images.shape[2] in CHANNEL_COUNTS or (images.shape[2] in WITH_ALPHA and len(images) > 1):
         return images[np.newaxis].transpose(0, 3, 1, 2)
     if len(images) == channels == 3:
         raise InputError(
@@ -260,7 +260,7 @@ def _stack(images: NDArray[np.uint8], channels: Channels) -> NDArray[np.uint8]:
 
 
 def _channels_first(images: NDArray[np.uint8], channels: Channels) -> NDArray[np.uint8]:
-    axes = [axis for axis in (1, 3) if images.shape[axis] in CHANNELS]
+    axes = [axis for axis in (1, 3) if images.shape[axis] in CHANNEL_COUNTS]
     if len(axes) > 1:
         axes = [axis for axis in axes if images.shape[axis] == channels]
     elif not axes and images.shape[3] in WITH_ALPHA:

@@ -13,7 +13,7 @@ from torch import Tensor
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.losses.hashing_loss import HashingLoss
 
-DRAWS = 20
+CENTRE_DRAWS = 20
 """Sets of Bernoulli centres of which the one with the largest smallest distance is kept."""
 MANY = 10_000
 """Classes above which fewer sets are drawn, for all of them to be compared in the same time."""
@@ -44,8 +44,8 @@ def hash_centres(classes: int, code_length: int, random_state: int = 0) -> NDArr
         hadamard = scipy.linalg.hadamard(code_length)
         return np.concatenate([hadamard, -hadamard])[:classes].astype(np.float32)
     generator = np.random.default_rng(random_state)
-    draws = max(1, min(DRAWS, round(DRAWS * (MANY / classes) ** 2)))
-    drawn = [distinct_codes(classes, code_length, generator) for _ in range(draws)]
+    draws = max(1, min(CENTRE_DRAWS, round(CENTRE_DRAWS * (MANY / classes) ** 2)))
+    drawn = [draw_distinct_codes(classes, code_length, generator) for _ in range(draws)]
     return drawn[0] if draws == 1 else max(drawn, key=smallest_distance)
 
 
@@ -65,14 +65,16 @@ def smallest_distance(centres: NDArray[np.float32]) -> int:
     return int(centres.shape[1] - largest) // 2
 
 
-def distinct_codes(classes: int, code_length: int, random_state: int | np.random.Generator = 0) -> NDArray[np.float32]:
+def draw_distinct_codes(
+    classes: int, code_length: int, random_state: int | np.random.Generator = 0
+) -> NDArray[np.float32]:
     """Draw codes of fair, independent bits, float32 (classes, code_length) of -1 and 1, until no two are alike.
 
     Raises:
         InputError: there are fewer codes than classes.
 
     Example:
-        >>> np.unique(distinct_codes(4, 2, random_state=0), axis=0).shape
+        >>> np.unique(draw_distinct_codes(4, 2, random_state=0), axis=0).shape
         (4, 2)
     """
     require_enough_codes(classes, code_length)

@@ -13,7 +13,7 @@ from deephash_pipeline.losses.hashing_loss import code_metrics, signs
 from deephash_pipeline.losses.pairs import mean_over, pair_log_odds, supervision_matrix
 from deephash_pipeline.losses.sample_codes import SampleCodesLoss
 
-STEPS = 200
+DISCRETE_STEPS = 200
 SLOWER_FROM = (148, 178)
 """Steps of the descent to the centres, and those from which on one goes a tenth as far: the authors' numbers."""
 
@@ -78,7 +78,7 @@ class DFH(SampleCodesLoss):
         wanted = code_length * (2 * torch.eye(classes, device=u.device) - 1)
         # With few classes and long codes a step of 0.03 would leave the valley.
         size = min(0.03, classes / (8 * code_length))
-        for step in range(STEPS):
+        for step in range(DISCRETE_STEPS):
             intra = (overlap @ centres - pulled) / codes.numel()
             inter = 2 * (centres @ centres.T - wanted) @ centres / classes**2
             lacking = (centres - centres.sign()) / centres.numel()

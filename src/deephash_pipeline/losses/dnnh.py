@@ -43,7 +43,7 @@ class DNNH(HashingLoss):
     def loss_and_metrics(self, u: Tensor, labels: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
         """Compute the loss; see `HashingLoss.forward`."""
         soft = soft_bits(u, self.epsilon)
-        distances = squared_distances(soft)
+        distances = pairwise_squared_distances(soft)
         same = shares_a_label(labels)
         triplets = same & ~torch.eye(len(labels), dtype=torch.bool, device=u.device) & ~same.all(1, keepdim=True)
         negatives = distances.gather(1, semi_hard_negatives(distances.detach(), same))
@@ -64,11 +64,11 @@ def soft_bits(u: Tensor, epsilon: float) -> Tensor:
     return torch.where((sigma - 0.5).abs() <= epsilon, sigma, (u > 0).to(u.dtype))
 
 
-def squared_distances(points: Tensor) -> Tensor:
+def pairwise_squared_distances(points: Tensor) -> Tensor:
     """Squared Euclidean distances (batch, batch) between the rows of (batch, dimension).
 
     Example:
-        >>> squared_distances(torch.tensor([[0.0, 0.0], [3.0, 4.0]]))
+        >>> pairwise_squared_distances(torch.tensor([[0.0, 0.0], [3.0, 4.0]]))
         tensor([[ 0., 25.],
                 [25.,  0.]])
     """

@@ -4,7 +4,7 @@ from pydantic import PositiveFloat
 from torch import Tensor
 from torch.nn import functional
 
-from deephash_pipeline.losses.class_centres import ClassCentresLoss, distinct_codes
+from deephash_pipeline.losses.class_centres import ClassCentresLoss, draw_distinct_codes
 from deephash_pipeline.losses.hashing_loss import bit_accuracy, code_metrics
 from deephash_pipeline.losses.labels import label_matrix
 
@@ -44,7 +44,7 @@ class DPN(ClassCentresLoss):
         "doi:10.24963/ijcai.2020/115"
     )
     several_labels = True
-    choose_centres = staticmethod(distinct_codes)
+    choose_centres = staticmethod(draw_distinct_codes)
     margin: PositiveFloat = 1.0
 
     def loss_and_metrics(self, u: Tensor, labels: Tensor) -> tuple[Tensor, dict[str, Tensor]]:

@@ -4,7 +4,7 @@ import torch
 from pydantic import NonNegativeFloat, PositiveFloat
 from torch import Tensor
 
-from deephash_pipeline.losses.dnnh import squared_distances
+from deephash_pipeline.losses.dnnh import pairwise_squared_distances
 from deephash_pipeline.losses.hashing_loss import HashingLoss, code_metrics
 from deephash_pipeline.losses.pairs import mean_over, supervision_matrix
 
@@ -57,6 +57,6 @@ def contrastive_loss(codes: Tensor, labels: Tensor, margin_per_bit: float) -> Te
         >>> contrastive_loss(torch.tensor([[1.0, 1.0], [1.0, -1.0]]), torch.tensor([0, 1]), margin_per_bit=3)
         tensor(1.)
     """
-    supervision, distances = supervision_matrix(labels).to(codes.dtype), squared_distances(codes)
+    supervision, distances = supervision_matrix(labels).to(codes.dtype), pairwise_squared_distances(codes)
     lacking = (margin_per_bit * codes.shape[1] - distances).clamp_min(0)
     return mean_over(supervision.abs(), torch.where(supervision > 0, distances, lacking) / 2)

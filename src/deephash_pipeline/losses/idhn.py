@@ -9,7 +9,7 @@ from deephash_pipeline.losses.hashing_loss import HashingLoss, code_metrics
 from deephash_pipeline.losses.labels import is_multi_hot
 from deephash_pipeline.losses.pairs import mean_over, shares_a_label
 
-CERTAIN = 0.01
+HARD_SIMILARITY = 0.01
 """A similarity nearer than this to 0 or 1 is a hard one."""
 
 
@@ -52,7 +52,7 @@ class IDHN(HashingLoss):
         log_odds = self.likelihood_slope * products / code_length
         hard = functional.softplus(log_odds) - similarity * log_odds
         soft = self.soft_weight * code_length * ((products + code_length) / (2 * code_length) - similarity).square()
-        between = (similarity >= CERTAIN) & (similarity <= 1 - CERTAIN)
+        between = (similarity >= HARD_SIMILARITY) & (similarity <= 1 - HARD_SIMILARITY)
         pairs = 1 - torch.eye(len(u), dtype=u.dtype, device=u.device)
         quantisation = (h.abs() - 1).abs().mean()
         loss = mean_over(pairs, torch.where(between, soft, hard)) + self.quantisation_weight * quantisation

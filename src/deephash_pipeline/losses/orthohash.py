@@ -6,7 +6,7 @@ from pydantic import Field, PositiveFloat
 from torch import Tensor
 from torch.nn import functional
 
-from deephash_pipeline.losses.class_centres import ClassCentresLoss, distinct_codes
+from deephash_pipeline.losses.class_centres import ClassCentresLoss, draw_distinct_codes
 from deephash_pipeline.losses.hashing_loss import code_metrics
 from deephash_pipeline.losses.labels import label_matrix
 
@@ -51,7 +51,7 @@ class OrthoHash(ClassCentresLoss):
         "NeurIPS 2021, arXiv:2109.14449"
     )
     several_labels = True
-    choose_centres = staticmethod(distinct_codes)
+    choose_centres = staticmethod(draw_distinct_codes)
     margin: Annotated[float, Field(ge=0, lt=2)] = 0.2
     scale: PositiveFloat | None = None
 

@@ -20,14 +20,14 @@ from deephash_pipeline.networks.hash_layer import (
     SoftmaxNetwork,
 )
 from deephash_pipeline.networks.initialisation import initialise
-from deephash_pipeline.networks.layers import Row, Shape
+from deephash_pipeline.networks.layers import LayerRow, Shape
 from deephash_pipeline.networks.normalisation import LocalResponseNormalisation
 from deephash_pipeline.networks.small_resnet import SMALL_RESNETS, SmallResNet
-from deephash_pipeline.networks.timm_models import PREFIX, require_model
+from deephash_pipeline.networks.timm_models import TIMM_PREFIX, require_model
 from deephash_pipeline.networks.torchvision_models import classifiers
 from deephash_pipeline.networks.trunk import TableTrunk, Trunk
 
-NETWORKS: Registry[Sequence[Row]] = Registry(
+NETWORKS: Registry[Sequence[LayerRow]] = Registry(
     {
         "lenet": ".lenet:LENET",
         "cifar10_full": ".cifar10:CIFAR10_FULL",
@@ -79,7 +79,7 @@ def require_network(network: str) -> None:
     Example:
         >>> require_network("resnet18")
     """
-    if network.startswith(PREFIX):
+    if network.startswith(TIMM_PREFIX):
         require_model(network)
     elif network not in OWN_NETWORKS and network not in classifiers():
         raise InputError(

@@ -15,7 +15,7 @@ from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.parameters import Parameters
 from deephash_pipeline.networks import timm_models, torchvision_models
 from deephash_pipeline.networks.layers import Shape
-from deephash_pipeline.networks.torchvision_models import CHANNELS, LAST_LAYER, Headless, UsualInput
+from deephash_pipeline.networks.torchvision_models import COLOUR_CHANNELS, LAST_LAYER, Headless, UsualInput
 from deephash_pipeline.networks.trunk import Trunk
 
 WRAPPERS = ("module.", "model.", "_orig_mod.")
@@ -99,8 +99,10 @@ class Backbone(Trunk):
         self.image_shape = (channels, height, width)
         self.network = network
         self.settings = parameters
-        if channels not in (1, CHANNELS):
-            raise InputError(f"`{network}` takes images of 1 or {CHANNELS} channels, got {channels}: convert them")
+        if channels not in (1, COLOUR_CHANNELS):
+            raise InputError(
+                f"`{network}` takes images of 1 or {COLOUR_CHANNELS} channels, got {channels}: convert them"
+            )
         try:
             self.layers, self._known = self._build(seed=0, pretrained=False)
             # An image goes through, so that what cannot work is refused before any work is done.
@@ -122,7 +124,7 @@ class Backbone(Trunk):
     def forward(self, images: Tensor) -> Tensor:
         """Compute `z`, as `Trunk` describes."""
         self.require_shape(images)
-        z: Tensor = self.layers(images.expand(-1, CHANNELS, -1, -1))
+        z: Tensor = self.layers(images.expand(-1, COLOUR_CHANNELS, -1, -1))
         return nn.functional.normalize(z) if self.settings.unit_length else z
 
     def initialise(self, seed: int, pretrained: bool) -> None:
@@ -172,7 +174,7 @@ class Backbone(Trunk):
         """Build the model, with all of its draws from `seed`."""
         with torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(seed)
-            if self.network.startswith(timm_models.PREFIX):
+            if self.network.startswith(timm_models.TIMM_PREFIX):
                 return timm_models.build(self.network, self.image_shape, pretrained)
             stem = self.settings.small_image_stem
             return torchvision_models.build(self.network, self.image_shape, stem, pretrained)
@@ -188,7 +190,7 @@ def usual_input(network: str) -> UsualInput:
         >>> usual_input("resnet18").size
         (224, 224)
     """
-    if network.startswith(timm_models.PREFIX):
+    if network.startswith(timm_models.TIMM_PREFIX):
         return timm_models.usual_input(network)
     return torchvision_models.usual_input(network)
 

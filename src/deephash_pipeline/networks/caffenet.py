@@ -1,9 +1,9 @@
 """The paper's network for SUN397 (appendix, fourth table): CaffeNet up to its last pooling, `z` of 9,216."""
 
-from deephash_pipeline.networks.layers import Convolution, Data, LocalResponseNormalisation, MaxPooling, ReLU, Row
+from deephash_pipeline.networks.layers import Convolution, Data, LayerRow, MaxPooling, ReLU, ResponseNormalisation
 
 
-def caffenet(groups: int) -> tuple[Row, ...]:
+def caffenet(groups: int) -> tuple[LayerRow, ...]:
     """Make the table.
 
     Args:
@@ -19,11 +19,11 @@ def caffenet(groups: int) -> tuple[Row, ...]:
         Convolution(96, kernel=11, stride=4, output=(96, 55, 55)),
         ReLU(output=(96, 55, 55)),
         MaxPooling(kernel=3, stride=2, output=(96, 27, 27)),
-        LocalResponseNormalisation(size=5, alpha=1e-4, within_channel=False, output=(96, 27, 27)),
+        ResponseNormalisation(size=5, alpha=1e-4, within_channel=False, output=(96, 27, 27)),
         Convolution(256, kernel=5, stride=1, padding=2, groups=groups, output=(256, 27, 27)),
         ReLU(output=(256, 27, 27)),
         MaxPooling(kernel=3, stride=2, output=(256, 13, 13)),
-        LocalResponseNormalisation(size=5, alpha=1e-4, within_channel=False, output=(256, 13, 13)),
+        ResponseNormalisation(size=5, alpha=1e-4, within_channel=False, output=(256, 13, 13)),
         Convolution(384, kernel=3, stride=1, padding=1, output=(384, 13, 13)),
         ReLU(output=(384, 13, 13)),
         Convolution(384, kernel=3, stride=1, padding=1, groups=groups, output=(384, 13, 13)),

@@ -11,14 +11,14 @@ from deephash_pipeline.networks.layers import (
     AveragePooling,
     Convolution,
     Data,
-    LocalResponseNormalisation,
+    LayerRow,
     MaxPooling,
     ReLU,
-    Row,
+    ResponseNormalisation,
 )
 
 
-def cifar10_full(side: int) -> tuple[Row, ...]:
+def cifar10_full(side: int) -> tuple[LayerRow, ...]:
     """Make the table for colour images of so many pixels along each side.
 
     Example:
@@ -31,11 +31,11 @@ def cifar10_full(side: int) -> tuple[Row, ...]:
         Convolution(32, kernel=5, stride=1, padding=2, output=(32, side, side)),
         MaxPooling(kernel=3, stride=2, output=(32, half, half)),
         ReLU(output=(32, half, half)),
-        LocalResponseNormalisation(size=3, alpha=5e-5, within_channel=True, output=(32, half, half)),
+        ResponseNormalisation(size=3, alpha=5e-5, within_channel=True, output=(32, half, half)),
         Convolution(32, kernel=5, stride=1, padding=2, output=(32, half, half)),
         ReLU(output=(32, half, half)),
         AveragePooling(kernel=3, stride=2, output=(32, quarter, quarter)),
-        LocalResponseNormalisation(size=3, alpha=5e-5, within_channel=True, output=(32, quarter, quarter)),
+        ResponseNormalisation(size=3, alpha=5e-5, within_channel=True, output=(32, quarter, quarter)),
         Convolution(64, kernel=5, stride=1, padding=2, output=(64, quarter, quarter)),
         ReLU(output=(64, quarter, quarter)),
         AveragePooling(kernel=3, stride=2, output=(64, eighth, eighth)),

@@ -36,7 +36,7 @@ def pixels(responses: Tensor) -> NDArray[Any]:
     return responses.detach().permute(0, 2, 3, 1).view(SEEN_AS.get(responses.dtype, responses.dtype)).numpy()
 
 
-def widened(value: Any) -> Any:
+def as_float32(value: Any) -> Any:
     """Return a number of float32 from one of either kind."""
     raise NotImplementedError("for compiled code")
 
@@ -46,7 +46,7 @@ def narrowed(value: Any, like: Any) -> Any:
     raise NotImplementedError("for compiled code")
 
 
-@overload(widened, inline="always", strict=False)
+@overload(as_float32, inline="always", strict=False)
 def _widened(value: Any) -> Any:
     if value == types.int16:
         return lambda value: np.int32(np.int32(value) << np.int32(16)).view(np.float32)

@@ -22,7 +22,7 @@ Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row(ABC):
+class LayerRow(ABC):
     """A row of a table.
 
     Attributes:
@@ -36,7 +36,7 @@ class Row(ABC):
         """Make the layer for inputs of `input_shape`."""
 
 
-class Data(Row):
+class Data(LayerRow):
     """The images that go in.
 
     Example:
@@ -50,7 +50,7 @@ class Data(Row):
 
 
 @dataclass(frozen=True)
-class Convolution(Row):
+class Convolution(LayerRow):
     """`filters` square filters of side `kernel`; of `groups`, each sees its share of the input channels only.
 
     Example:
@@ -70,7 +70,7 @@ class Convolution(Row):
 
 
 @dataclass(frozen=True)
-class MaxPooling(Row):
+class MaxPooling(LayerRow):
     """Maximum over a square window; a window may hang over the border, as in Caffe (ceil mode).
 
     Example:
@@ -83,11 +83,11 @@ class MaxPooling(Row):
 
     def layer(self, input_shape: Shape) -> nn.Module:
         """Make a pooling layer."""
-        return pooling.MaxPooling(self.kernel, self.stride, ceil_mode=True)
+        return pooling.FastMaxPooling(self.kernel, self.stride, ceil_mode=True)
 
 
 @dataclass(frozen=True)
-class AveragePooling(Row):
+class AveragePooling(LayerRow):
     """Mean over a square window; of a window that hangs over the border, over what lies inside, as in Caffe."""
 
     kernel: int
@@ -95,11 +95,11 @@ class AveragePooling(Row):
 
     def layer(self, input_shape: Shape) -> nn.Module:
         """Make a pooling layer."""
-        return pooling.AveragePooling(self.kernel, self.stride, ceil_mode=True)
+        return pooling.FastAveragePooling(self.kernel, self.stride, ceil_mode=True)
 
 
 @dataclass(frozen=True)
-class LocalResponseNormalisation(Row):
+class ResponseNormalisation(LayerRow):
     """Division by a power of the mean square of the neighbouring responses, see `normalisation`."""
 
     size: int
@@ -112,7 +112,7 @@ class LocalResponseNormalisation(Row):
 
 
 @dataclass(frozen=True)
-class InnerProduct(Row):
+class InnerProduct(LayerRow):
     """A fully connected layer on the flattened input.
 
     Example:
@@ -127,7 +127,7 @@ class InnerProduct(Row):
         return nn.Sequential(nn.Flatten(), nn.Linear(math.prod(input_shape), self.units))
 
 
-class ReLU(Row):
+class ReLU(LayerRow):
     """max(0, x)."""
 
     def layer(self, input_shape: Shape) -> nn.Module:

@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 
 from deephash_pipeline.common.machine_code import compiled
-from deephash_pipeline.networks.kernels import narrowed, widened
+from deephash_pipeline.networks.kernels import as_float32, narrowed
 
 
 @compiled(error_model="numpy")
@@ -29,14 +29,14 @@ def normalise(responses: Any, normalised: Any, inverse_roots: Any, window: Any) 
     for image in range(batch):
         for row in range(height):
             for i in range(size):
-                x = widened(responses[image, row, i])
+                x = as_float32(responses[image, row, i])
                 squares[row, i] = x * x
         for row in range(height):
             _sum_windows(squares, row, channels, reach, sums)
             for i in range(size):
                 root = one / np.sqrt(sums[1, i] * weight + one)
                 inverse_roots[image, row, i] = root
-                x = widened(responses[image, row, i])
+                x = as_float32(responses[image, row, i])
                 normalised[image, row, i] = narrowed(one / np.sqrt(root) * root * root * x, normalised[image, row, i])
 
 
@@ -55,12 +55,12 @@ def differentiate(responses: Any, inverse_roots: Any, gradient: Any, result: Any
         for row in range(height):
             for i in range(size):
                 root = inverse_roots[image, row, i]
-                direct[row, i] = one / np.sqrt(root) * root * root * widened(gradient[image, row, i])
-                passed[row, i] = direct[row, i] * widened(responses[image, row, i]) * root * root
+                direct[row, i] = one / np.sqrt(root) * root * root * as_float32(gradient[image, row, i])
+                passed[row, i] = direct[row, i] * as_float32(responses[image, row, i]) * root * root
         for row in range(height):
             _sum_windows(passed, row, channels, reach, sums)
             for i in range(size):
-                x = widened(responses[image, row, i])
+                x = as_float32(responses[image, row, i])
                 result[image, row, i] = narrowed(sums[1, i] * x * weight + direct[row, i], result[image, row, i])
 
 

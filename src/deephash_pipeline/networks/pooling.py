@@ -14,13 +14,13 @@ from deephash_pipeline.networks import pooling_kernels as kernels
 from deephash_pipeline.networks.kernels import covered, pixels
 
 
-class MaxPooling(nn.MaxPool2d):
+class FastMaxPooling(nn.MaxPool2d):
     """Maximum over a square window: `nn.MaxPool2d`, faster on one thread of a CPU.
 
     Faster are windows that share no pixel, and those of three by three pixels, two apart.
 
     Example:
-        >>> MaxPooling(2, 2)(torch.arange(16.0).reshape(1, 1, 4, 4)).tolist()
+        >>> FastMaxPooling(2, 2)(torch.arange(16.0).reshape(1, 1, 4, 4)).tolist()
         [[[[5.0, 7.0], [13.0, 15.0]]]]
     """
 
@@ -35,11 +35,11 @@ class MaxPooling(nn.MaxPool2d):
         return pooled
 
 
-class AveragePooling(nn.AvgPool2d):
+class FastAveragePooling(nn.AvgPool2d):
     """Mean over a square window: `nn.AvgPool2d`, with a faster gradient for three by three pixels, two apart.
 
     Example:
-        >>> AveragePooling(2, 2)(torch.arange(16.0).reshape(1, 1, 4, 4)).tolist()
+        >>> FastAveragePooling(2, 2)(torch.arange(16.0).reshape(1, 1, 4, 4)).tolist()
         [[[[2.5, 4.5], [10.5, 12.5]]]]
     """
 

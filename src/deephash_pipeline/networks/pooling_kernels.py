@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 
 from deephash_pipeline.common.machine_code import compiled
-from deephash_pipeline.networks.kernels import narrowed, widened
+from deephash_pipeline.networks.kernels import as_float32, narrowed
 
 
 @njit(inline="always", error_model="numpy")
@@ -29,7 +29,7 @@ def take_maxima(windows: Any, pooled: Any, places: Any) -> None:
             for right in range(side):
                 for column in range(columns):
                     for channel in range(channels):
-                        here[column * channels + channel] = widened(windows[row, down, column, right, channel])
+                        here[column * channels + channel] = as_float32(windows[row, down, column, right, channel])
                 this = np.uint8(down * side + right)
                 for i in range(size):
                     better = (this == 0) | _wins(here[i], best[i])
@@ -50,7 +50,7 @@ def put_at_maxima(gradient: Any, places: Any, windows: Any) -> None:
     for row in range(rows):
         for i in range(size):
             # No zero is negative then, as in sums that begin at zero.
-            own[i] = zero + widened(gradient[row, i])
+            own[i] = zero + as_float32(gradient[row, i])
         for down in range(side):
             for right in range(side):
                 for i in range(size):
@@ -84,8 +84,8 @@ def take_overlapping_maxima(responses: Any, pooled: Any, places: Any) -> None:
             else:
                 for column in range(columns):
                     for channel in range(channels):
-                        even[column * channels + channel] = widened(responses[image, row, 2 * column, channel])
-                        odd[column * channels + channel] = widened(responses[image, row, 2 * column + 1, channel])
+                        even[column * channels + channel] = as_float32(responses[image, row, 2 * column, channel])
+                        odd[column * channels + channel] = as_float32(responses[image, row, 2 * column + 1, channel])
                 for i in range(size):
                     best, place = even[i], np.uint8(0)
                     better = _wins(odd[i], best)
@@ -137,12 +137,12 @@ def put_at_overlapping_maxima(gradient: Any, places: Any, result: Any) -> None:
             own, own_place = gradient[image, row], places[image, row]
             for i in range(size):
                 # No zero is negative then, and no sum of two.
-                here[i] = zero + widened(own[i])
+                here[i] = zero + as_float32(own[i])
                 place[i] = own_place[i]
             for i in range(size):
                 total = _if_at(8, upper_left, upper_left_place, i)
-                total = widened(narrowed(total + _if_at(6, above, above_place, i), like))
-                total = widened(narrowed(total + _if_at(2, left, left_place, i), like))
+                total = as_float32(narrowed(total + _if_at(6, above, above_place, i), like))
+                total = as_float32(narrowed(total + _if_at(2, left, left_place, i), like))
                 even[i] = total + _if_at(0, here, place, i)
             for i in range(size):
                 odd[i] = _if_at(7, above, above_place, i) + _if_at(1, here, place, i)
@@ -188,10 +188,10 @@ def spread_means(gradient: Any, result: Any) -> None:
             here, above, own = left[channels:], upper_left[channels:], gradient[image, row]
             in_column = np.float32(3 if row < height // 2 - 1 else 2)
             for i in range(size):
-                here[i] = zero + widened(narrowed(widened(own[i]) / (in_column * in_row[i]), like))
+                here[i] = zero + as_float32(narrowed(as_float32(own[i]) / (in_column * in_row[i]), like))
             for i in range(size):
-                total = widened(narrowed(upper_left[i] + above[i], like))
-                even[i] = widened(narrowed(total + left[i], like)) + here[i]
+                total = as_float32(narrowed(upper_left[i] + above[i], like))
+                even[i] = as_float32(narrowed(total + left[i], like)) + here[i]
             for i in range(size):
                 odd[i] = above[i] + here[i]
             _write_row(even, odd, result[image, 2 * row])

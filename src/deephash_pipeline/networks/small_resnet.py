@@ -15,7 +15,7 @@ from deephash_pipeline.networks.trunk import Trunk
 
 SMALL_RESNETS = {"small_resnet": 16, "medium_resnet": 32}
 """Name -> channels after the first convolution; each scale has twice those of the one before."""
-SCALES = 3
+RESOLUTIONS = 3
 SMALLEST_SIDE = 16
 """Pixels; three poolings leave two of them."""
 FULL_RESOLUTION_SIDE = 64
@@ -50,7 +50,7 @@ class SmallResNet(Trunk):
         stride = 1 if max(height, width) <= FULL_RESOLUTION_SIDE else 2
         filters = SMALL_RESNETS[network]
         layers: list[nn.Module] = [_normalised_convolution(channels, filters, stride)]
-        for _ in range(SCALES):
+        for _ in range(RESOLUTIONS):
             layers += [_normalised_convolution(filters, 2 * filters, pooling=2), Residual(2 * filters)]
             filters *= 2
         self.layers = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1))

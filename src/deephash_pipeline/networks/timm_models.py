@@ -11,7 +11,7 @@ from deephash_pipeline.common.extras import required
 from deephash_pipeline.networks.layers import Shape
 from deephash_pipeline.networks.torchvision_models import DroppedSamples, Headless, UsualInput, replace
 
-PREFIX = "timm/"
+TIMM_PREFIX = "timm/"
 """Of the names of its models among all networks."""
 EXTRA = "photos"
 
@@ -36,7 +36,7 @@ def packaged_weights(name: str) -> Path | None:
 
 def require_model(network: str) -> None:
     """Raise InputError if a name is none of timm's models, or timm is not installed."""
-    timm, name = required("timm", EXTRA), network.removeprefix(PREFIX)
+    timm, name = required("timm", EXTRA), network.removeprefix(TIMM_PREFIX)
     if not timm.is_model(name):
         raise InputError(f"timm has no model `{name}`: `timm.list_models()` names all, such as tf_efficientnet_lite0")
     try:
@@ -51,7 +51,7 @@ def usual_input(network: str) -> UsualInput:
     Raises:
         InputError: timm is not installed.
     """
-    timm, name = required("timm", EXTRA), network.removeprefix(PREFIX)
+    timm, name = required("timm", EXTRA), network.removeprefix(TIMM_PREFIX)
     configuration = timm.get_pretrained_cfg(name)
     _, height, width = configuration.input_size
     statistics = {"mean": list(configuration.mean), "standard_deviation": list(configuration.std)}
@@ -67,7 +67,7 @@ def build(network: str, image_shape: Shape, pretrained: bool) -> Headless:
         InputError: timm is not installed.
         OSError, RuntimeError, ValueError: as timm raises them.
     """
-    timm, name = required("timm", EXTRA), network.removeprefix(PREFIX)
+    timm, name = required("timm", EXTRA), network.removeprefix(TIMM_PREFIX)
     configuration = timm.get_pretrained_cfg(name)
     # Transformers of a fixed size are built for another one by request.
     size = {"img_size": image_shape[1:]} if configuration.fixed_input_size else {}

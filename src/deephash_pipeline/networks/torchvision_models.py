@@ -12,7 +12,7 @@ from deephash_pipeline.networks.layers import Shape
 LARGEST_SMALL_IMAGE = 64
 """Side in pixels up to which a ResNet gets the stem for small images by itself."""
 
-CHANNELS = 3
+COLOUR_CHANNELS = 3
 LAST_LAYER = "`{}` does not end in one linear layer below which z could be: choose another `network`"
 
 
@@ -130,7 +130,7 @@ def classifiers() -> frozenset[str]:
 
 
 def _give_small_image_stem(model: Any) -> None:
-    model.conv1 = nn.Conv2d(CHANNELS, model.conv1.out_channels, kernel_size=3, padding=1, bias=False)
+    model.conv1 = nn.Conv2d(COLOUR_CHANNELS, model.conv1.out_channels, kernel_size=3, padding=1, bias=False)
     nn.init.kaiming_normal_(model.conv1.weight, mode="fan_out", nonlinearity="relu")
     model.maxpool = nn.Identity()
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.networks.layers import Row, Shape
+from deephash_pipeline.networks.layers import LayerRow, Shape
 
 
 class Trunk(nn.Module):
@@ -77,7 +77,7 @@ class TableTrunk(Trunk):
 
     layers: nn.Sequential
 
-    def __init__(self, table: Sequence[Row]) -> None:
+    def __init__(self, table: Sequence[LayerRow]) -> None:
         super().__init__()
         self.image_shape = table[0].output
         self.layers = nn.Sequential()

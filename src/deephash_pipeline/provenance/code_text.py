@@ -3,7 +3,7 @@
 import ast
 from typing import Any, TypeGuard
 
-SHOWN = ("display_name", "reference")
+SHOWN_ATTRIBUTES = ("display_name", "reference")
 """Attributes of classes that tables show; a table that shows them has them among its parameters."""
 
 TABLE = "Registry"
@@ -52,8 +52,8 @@ def text_of(node: Any, in_class: bool = False) -> str:
 
 
 def _is_for_people(statement: ast.stmt, in_class: bool) -> bool:
-    """Say whether a statement is a text by itself, such as a docstring, or an attribute of `SHOWN`."""
+    """Say whether a statement is a text by itself, such as a docstring, or an attribute of `SHOWN_ATTRIBUTES`."""
     if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):
         return isinstance(statement.value.value, str)
     targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
-    return in_class and all(isinstance(target, ast.Name) and target.id in SHOWN for target in targets)
+    return in_class and all(isinstance(target, ast.Name) and target.id in SHOWN_ATTRIBUTES for target in targets)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 FILE_NAME = re.compile(r"(?:[\w.-]+/)*([\w-][\w.-]*\.\w+)")
-CODE = {".py", ".pyi", ".pyc", ".so"}
+CODE_SUFFIXES = {".py", ".pyi", ".pyc", ".so"}
 
 
 def named_files(code: ast.AST, folder: Path) -> list[Path]:
@@ -34,7 +34,7 @@ def named_files(code: ast.AST, folder: Path) -> list[Path]:
 def _files_below(folder: Path) -> dict[str, list[Path]]:
     found = defaultdict(list)
     for path in folder.rglob("*.*"):
-        if path.suffix not in CODE and path.is_file() and "__pycache__" not in path.parts:
+        if path.suffix not in CODE_SUFFIXES and path.is_file() and "__pycache__" not in path.parts:
             found[path.name].append(path)
     return dict(found)
 

@@ -10,7 +10,7 @@ from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.provenance.digests import file_digest, text_digest
 
 SUFFIX = ".provenance.json"
-FORMAT = 2
+MANIFEST_FORMAT = 2
 SEAL = ', "seal": "'
 REMEDY = "delete it, and a run makes it again"
 
@@ -73,7 +73,7 @@ def manifest_text(name: str, path: Path, origin: Origin) -> str:
 
     Equal files of equal origin have equal texts.
     """
-    content = {"format": FORMAT, "name": name, "size": path.stat().st_size, "digest": file_digest(path)}
+    content = {"format": MANIFEST_FORMAT, "name": name, "size": path.stat().st_size, "digest": file_digest(path)}
     text = f'{{"content": {json.dumps(content | {"origin": vars(origin)}, sort_keys=True)}'
     return f'{text}{SEAL}{text_digest(text)}"}}\n'
 
@@ -93,7 +93,7 @@ def read_manifest(path: Path) -> Manifest | None:
         if text.decode() != f'{sealed}{SEAL}{text_digest(sealed)}"}}\n':
             raise ValueError("its seal is broken")
         content = json.loads(text)["content"]
-        if content.pop("format") != FORMAT:
+        if content.pop("format") != MANIFEST_FORMAT:
             raise ValueError("its format is another one")
         return Manifest(**{**content, "origin": Origin(**content["origin"])})
     except (ValueError, KeyError, TypeError, RecursionError) as error:

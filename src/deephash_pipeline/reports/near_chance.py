@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from deephash_pipeline.reports.cells import CellMetrics, cell_metric
 from deephash_pipeline.retrieval import is_near_chance
 
-MOST_NAMED = 5
+MOST_CELLS_NAMED = 5
 CHANCE_REMEDY = (
     "give more images of each class, check that the labels are those of the images, or set `network: small_resnet` and "
     "`cnn_pretraining.trials: true` as conf/images has them"
@@ -37,6 +37,6 @@ def notes_of_little(cells: Iterable[CellMetrics], names: Mapping[str, str]) -> l
     """
     near = [cell for cell in cells if learned_little(cell)]
     named = [f"{names.get(cell['method'], cell['method'])} ({cell['code_length']} bits)" for cell in near]
-    more = [f"{len(named) - MOST_NAMED} more"] if len(named) > MOST_NAMED else []
-    shown = ", ".join([*named[:MOST_NAMED], *more])
+    more = [f"{len(named) - MOST_CELLS_NAMED} more"] if len(named) > MOST_CELLS_NAMED else []
+    shown = ", ".join([*named[:MOST_CELLS_NAMED], *more])
     return [f"Hardly better than codes that are all equal: {shown}. What helps: {CHANCE_REMEDY}."] if named else []

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.retrieval.codes import BITS_PER_BYTE, check_code_length
 
-ROWS_AT_A_TIME = 1 << 16
+CODES_AT_A_TIME = 1 << 16
 
 
 class LabelledCodes(NamedTuple):
@@ -117,8 +117,8 @@ def _packed(codes: NDArray[Any], name: str, code_length: int | None) -> tuple[ND
         return codes, set()
     packed = np.empty((len(codes), _bytes_per_code(codes.shape[1])), dtype=np.uint8)
     cleared = set()
-    for start in range(0, len(codes), ROWS_AT_A_TIME):
-        block = codes[start : start + ROWS_AT_A_TIME]
+    for start in range(0, len(codes), CODES_AT_A_TIME):
+        block = codes[start : start + CODES_AT_A_TIME]
         known = ones = block == 1
         packed[start : start + len(block)] = np.packbits(ones, axis=1)
         if codes.dtype == np.bool_:

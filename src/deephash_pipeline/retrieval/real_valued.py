@@ -14,11 +14,11 @@ from deephash_pipeline.retrieval.groups import mean_of_evaluated
 from deephash_pipeline.retrieval.labels import check_label_pair, share_a_label
 from deephash_pipeline.retrieval.metrics import TRUNCATION_RANK, average_precision, average_precision_at, precision_at
 
-VALUES_PER_BLOCK = 2**22
+DISTANCES_PER_BLOCK = 2**22
 """Distances of a block of queries: as counts by rank they take a few dozen MiB."""
 
 
-LARGEST = 1e300
+LARGEST_DIFFERENCE = 1e300
 """Of a difference."""
 
 
@@ -90,7 +90,7 @@ def _counts_by_rank(
     centre, exponent = _frame(different)
     points = _moved(different, centre, exponent)
     lengths = (points**2).sum(axis=1)
-    per_block = max(1, VALUES_PER_BLOCK // len(items))
+    per_block = max(1, DISTANCES_PER_BLOCK // len(items))
     for start in range(0, len(queries), per_block):
         block = _moved(queries[start : start + per_block], centre, exponent)
         # Squared distances, but for what a query adds to all of its own.
@@ -113,7 +113,7 @@ def _frame(points: NDArray[Any]) -> tuple[NDArray[np.float64], int]:
     centre = points[0].astype(np.float64)
     with np.errstate(over="ignore"):
         apart = np.abs(points - centre).max(initial=0)
-    if not apart < LARGEST:
+    if not apart < LARGEST_DIFFERENCE:
         raise InputError(f"items has numbers up to {np.abs(points).max():.0e}, and squares no room: scale both down")
     return centre, int(np.frexp(apart)[1])
 

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from deephash_pipeline.common.devices import freed_memory_is_kept
 from deephash_pipeline.training.inputs import Inputs
 
-BLOCK = 256
+INPUTS_AT_A_TIME = 256
 """Inputs at a time: more leave a CPU's caches, and 1,024 photographs take 12 GiB of a GPU; fewer cost more overhead."""
 
 UNDER_WAY = 2
@@ -41,8 +41,8 @@ def outputs_in_blocks(module: nn.Module, inputs: Inputs) -> NDArray[np.float32]:
             outputs[start : start + len(block)] = block.numpy()
 
     with torch.inference_mode(), freed_memory_is_kept():
-        for start in range(0, len(inputs), BLOCK):
-            block = module(inputs.batch(np.arange(start, min(start + BLOCK, len(inputs)))))
+        for start in range(0, len(inputs), INPUTS_AT_A_TIME):
+            block = module(inputs.batch(np.arange(start, min(start + INPUTS_AT_A_TIME, len(inputs)))))
             if not start:
                 outputs = np.empty((len(inputs), *block.shape[1:]), np.float32)
             arriving.append((start, block.to("cpu", non_blocking=True), _event_after(block)))

@@ -11,7 +11,7 @@ from deephash_pipeline.common.parameters import Parameters
 from deephash_pipeline.deephash.fine_tuning_parameters import FineTuningParameters
 from deephash_pipeline.losses import LOSS_PARAMETERS
 
-SCORE = "trial_mean_average_precision"
+TRIAL_SCORE = "trial_mean_average_precision"
 """What trials are judged by: tie-aware mAP of one half of the validation images against the other half."""
 
 SIGNIFICANT_DIGITS = 3

@@ -22,16 +22,16 @@ from sqlalchemy.exc import DatabaseError
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.randomness import derive_seed
-from deephash_pipeline.common.working_place import CODE, FORCED, WorkingPlace
+from deephash_pipeline.common.working_place import CODE_DIGEST, FORCED, WorkingPlace
 from deephash_pipeline.common.writing import cannot_write
 from deephash_pipeline.training import TrainingInterrupted
-from deephash_pipeline.tuning.space import SCORE, TuningParameters, nested, rounded, search_space
+from deephash_pipeline.tuning.space import TRIAL_SCORE, TuningParameters, nested, rounded, search_space
 from deephash_pipeline.tuning.trial import Outcome, TrialJob, run_trial
 
 logger = logging.getLogger(__name__)
 
 STATES = {"complete": TrialState.COMPLETE, "pruned": TrialState.PRUNED, "failed": TrialState.FAIL}
-SECONDS = "seconds"
+SECONDS_COLUMN = "seconds"
 
 
 def search(job: TrialJob, storage: WorkingPlace) -> pd.DataFrame:
@@ -65,7 +65,7 @@ def search(job: TrialJob, storage: WorkingPlace) -> pd.DataFrame:
 
 
 def _searched(job: TrialJob, storage: WorkingPlace) -> pd.DataFrame:
-    study = _opened(storage, f"{job.run.name} {configuration_digest(job, storage.provenance.get(CODE))}")
+    study = _opened(storage, f"{job.run.name} {configuration_digest(job, storage.provenance.get(CODE_DIGEST))}")
     tuning, space = job.tuning, search_space(job.method, job.tuning)
     seed = derive_seed(job.run.experiment.seed, "tuning", job.run.name)
     while (number := len(earlier := study.get_trials(deepcopy=False))) < tuning.trials:
@@ -123,14 +123,16 @@ def trials_table(trials: Sequence[FrozenTrial], space: dict[str, FloatDistributi
         {
             "trial": number,
             "state": names[trial.state],
-            SCORE: trial.intermediate_values[max(trial.intermediate_values)] if trial.intermediate_values else np.nan,
+            TRIAL_SCORE: trial.intermediate_values[max(trial.intermediate_values)]
+            if trial.intermediate_values
+            else np.nan,
             "epochs": len(trial.intermediate_values),
-            SECONDS: trial.user_attrs[SECONDS],
+            SECONDS_COLUMN: trial.user_attrs[SECONDS_COLUMN],
             **trial.params,
         }
         for number, trial in enumerate(trials, start=1)
     ]
-    return pd.DataFrame(rows, columns=["trial", "state", SCORE, "epochs", SECONDS, *space])
+    return pd.DataFrame(rows, columns=["trial", "state", TRIAL_SCORE, "epochs", SECONDS_COLUMN, *space])
 
 
 def configuration_digest(job: TrialJob, code: str | None = None) -> str:
@@ -170,7 +172,7 @@ def _finished(outcome: Outcome, values: dict[str, float], space: dict[str, Float
         params=values,
         distributions=dict(space),
         intermediate_values=outcome.scores,
-        user_attrs={SECONDS: round(outcome.seconds, 1)},
+        user_attrs={SECONDS_COLUMN: round(outcome.seconds, 1)},
     )
 
 
@@ -194,11 +196,11 @@ def best_trials(trials: pd.DataFrame) -> pd.DataFrame:
 
     Example:
         >>> states = ["complete", "pruned", "complete"]
-        >>> trials = pd.DataFrame({"method": "csq", "state": states, SCORE: [0.7, 0.9, 0.8]})
-        >>> best_trials(trials)[SCORE].tolist()
+        >>> trials = pd.DataFrame({"method": "csq", "state": states, TRIAL_SCORE: [0.7, 0.9, 0.8]})
+        >>> best_trials(trials)[TRIAL_SCORE].tolist()
         [0.8]
     """
-    complete = trials[trials["state"] == "complete"].sort_values(SCORE, ascending=False, kind="stable")
+    complete = trials[trials["state"] == "complete"].sort_values(TRIAL_SCORE, ascending=False, kind="stable")
     best = complete.drop_duplicates("method").sort_index()
     if without := [method for method in trials["method"].unique() if method not in set(best["method"])]:
         message = f"{', '.join(without)}: no trial came to its end; set tuning.trials higher or other ranges"
@@ -215,7 +217,8 @@ def tuned_parameters(best: pd.DataFrame) -> dict[str, Any]:
         best: winners, as `best_trials` gives them; searched parameters have dotted names.
 
     Example:
-        >>> row = {"method": "dpsh", "trial": 1, "state": "complete", SCORE: 0.9, "training.learning_rate": 0.012345}
+        >>> row = {"method": "dpsh", "trial": 1, "state": "complete", TRIAL_SCORE: 0.9}
+        >>> row["training.learning_rate"] = 0.012345
         >>> tuned_parameters(pd.DataFrame([row]))
         {'fine_tuning': {'dpsh': {'training': {'learning_rate': 0.0123}}}}
     """

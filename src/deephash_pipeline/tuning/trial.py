@@ -21,7 +21,7 @@ from deephash_pipeline.images.splits import stratified_draw
 from deephash_pipeline.networks import HashNetwork
 from deephash_pipeline.retrieval import count_distances, mean_average_precision, pack_bits
 from deephash_pipeline.training import NoFurtherEpoch, TrainingDiverged, outputs_in_blocks
-from deephash_pipeline.tuning.space import SCORE, TuningParameters, search_space, with_values
+from deephash_pipeline.tuning.space import TRIAL_SCORE, TuningParameters, search_space, with_values
 
 
 def halves(validation_set: LabelledImages, seed: int) -> tuple[LabelledImages, LabelledImages]:
@@ -65,7 +65,7 @@ class HeldOutScore:
         asking, searched = (self._codes(network, images) for images in (self.asking, self.searched))
         bits = network.hash_layer.linear_code().threshold.shape[0]
         histograms = count_distances(asking, self.asking.labels, searched, self.searched.labels, bits)
-        return {SCORE: mean_average_precision(histograms)}
+        return {TRIAL_SCORE: mean_average_precision(histograms)}
 
     def _codes(self, network: HashNetwork, images: LabelledImages) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
         device = next(network.parameters()).device
@@ -130,7 +130,7 @@ class Pruned(NoFurtherEpoch):
     """The trial is below the median of those before it."""
 
 
-class Watch:
+class TrialWatch:
     """Reports each epoch's score, and stops a trial that falls below the median.
 
     Args:
@@ -150,8 +150,8 @@ class Watch:
         """
         measured = self.score(network)
         epoch = len(self.scores) + 1
-        self.scores[epoch] = measured[SCORE]
-        self.trial.report(measured[SCORE], epoch)
+        self.scores[epoch] = measured[TRIAL_SCORE]
+        self.trial.report(measured[TRIAL_SCORE], epoch)
         if self.trial.should_prune():
             raise Pruned
         return measured
@@ -167,7 +167,7 @@ def run_trial(job: TrialJob, values: dict[str, float], earlier: Sequence[FrozenT
     """
     began = perf_counter()
     parameters = job.shortened(values)
-    watch = Watch(_trial_among(earlier, values, job, parameters.training.epochs), job.score)
+    watch = TrialWatch(_trial_among(earlier, values, job, parameters.training.epochs), job.score)
     state: Literal["complete", "pruned", "failed"] = "complete"
     # Its epochs and rate are already those of a trial.
     experiment = job.run.experiment.model_copy(update={"effort": 1.0})

@@ -14,7 +14,7 @@ from PIL import Image
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.images import batches
 from deephash_pipeline.images.decoding.decode import decode_image
-from deephash_pipeline.images.decoding.decoded_array import DIGEST_BYTES, HEAD, PENDING, DecodedArray, digest
+from deephash_pipeline.images.decoding.decoded_array import HEAD, IMAGE_DIGEST_BYTES, PENDING, DecodedArray, digest
 from deephash_pipeline.images.decoding.image_files import ImageFiles
 
 COUNT = 50
@@ -60,8 +60,8 @@ def decode(files, **provenance):
 
 
 def stored_digests(files):
-    content = (folder_of(files) / "training.digests").read_bytes()[HEAD * DIGEST_BYTES :]
-    return [content[start : start + DIGEST_BYTES] for start in range(0, len(content), DIGEST_BYTES)]
+    content = (folder_of(files) / "training.digests").read_bytes()[HEAD * IMAGE_DIGEST_BYTES :]
+    return [content[start : start + IMAGE_DIGEST_BYTES] for start in range(0, len(content), IMAGE_DIGEST_BYTES)]
 
 
 def test_images_are_decoded_in_order_into_a_memory_map(files):

@@ -63,7 +63,7 @@ def test_a_pickle_is_never_run(tmp_path):
 
 
 def test_a_checkpoint_of_another_format_is_not_guessed_at(tmp_path, monkeypatch):
-    monkeypatch.setattr("deephash_pipeline.training.resuming.checkpoint.FORMAT", 0)
+    monkeypatch.setattr("deephash_pipeline.training.resuming.checkpoint.CHECKPOINT_FORMAT", 0)
     folder = a_folder(tmp_path, 1)
     monkeypatch.undo()
     with pytest.raises(InputError):

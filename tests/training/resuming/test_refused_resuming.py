@@ -112,7 +112,7 @@ def test_a_training_of_automatic_precision_goes_on_in_the_one_it_began_in(tmp_pa
 
 def test_of_a_large_training_set_evenly_chosen_inputs_are_compared(monkeypatch):
     monkeypatch.setattr(continuation, "COMPARED_BYTES", 0)
-    monkeypatch.setattr(continuation, "BLOCK", 6)
+    monkeypatch.setattr(continuation, "INPUTS_OF_A_DIGEST", 6)
     pixels, labels = images()
 
     def digest(image):

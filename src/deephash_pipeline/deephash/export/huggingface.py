@@ -14,7 +14,7 @@ from deephash_pipeline.hashers import HasherDescription
 from deephash_pipeline.provenance import Origin
 
 WEIGHTS, CONFIGURATION, CARD = IN_FOLDER, "config.json", "README.md"
-SCORE = "mean_average_precision"
+SHOWN_METRIC = "mean_average_precision"
 SHOWN_PARAMETERS = ("experiment", "cnn_pretraining", "hash_layer_init", "baseline_hashing", "fine_tuning")
 
 
@@ -78,7 +78,7 @@ def model_card(about: HasherDescription, metrics: Mapping[str, Any] | None, orig
     return render(
         Path(__file__).with_name("templates") / "model_card.md.j2",
         name=f"{about.benchmark}-{about.method}-{about.code_length}",
-        score=measured.get(SCORE),
+        score=measured.get(SHOWN_METRIC),
         about=about,
         metrics=measured,
         parameters={

@@ -17,7 +17,7 @@ from deephash_pipeline.common.writing import cannot_write
 from deephash_pipeline.deephash import ImageHasher
 from deephash_pipeline.deephash.features import FeatureGraph, trace
 from deephash_pipeline.hashers.files import is_onnx_hasher
-from deephash_pipeline.hashers.onnx_hasher import CODES, FEATURES, FORMAT, METADATA, NO_DIGEST, digest_of_model
+from deephash_pipeline.hashers.onnx_hasher import CODES, FEATURES, METADATA, NO_DIGEST, ONNX_FORMAT, digest_of_model
 from deephash_pipeline.hashing import Encoder
 from deephash_pipeline.hashing.agh import AGH
 from deephash_pipeline.hashing.anchors import distances_to_anchors
@@ -101,7 +101,7 @@ def export_onnx(hasher: ImageHasher, path: str | Path) -> None:
     path = Path(path)
     require_replaceable(path, is_onnx_hasher)
     content = {
-        "format": FORMAT,
+        "format": ONNX_FORMAT,
         "description": hasher.description.model_dump(mode="json"),
         "made_from": xxhash.xxh3_128_hexdigest(hasher.content()),
         "digest": NO_DIGEST,

@@ -14,7 +14,7 @@ from deephash_pipeline.retrieval.labels import share_a_label
 LARGEST_BLOCK = 1000
 """Rows of a block at most: a cut takes time that grows faster than the block."""
 
-ROWS_AT_A_TIME = 256
+ROWS_OF_A_CUT = 256
 
 
 class SimilarPairs(NamedTuple):
@@ -50,8 +50,8 @@ def draw_pairs(labels: Ints, partners: int, generator: np.random.Generator) -> S
         [(0, 1, True), (0, 2, False), (1, 2, False)]
     """
     count, keys, kinds = len(labels), [], []
-    for start in range(0, count, ROWS_AT_A_TIME):
-        alike = share_a_label(labels[start : start + ROWS_AT_A_TIME], labels)
+    for start in range(0, count, ROWS_OF_A_CUT):
+        alike = share_a_label(labels[start : start + ROWS_OF_A_CUT], labels)
         for row, of_row in enumerate(alike, start):
             for kind in (True, False):
                 others = np.flatnonzero(of_row == kind)

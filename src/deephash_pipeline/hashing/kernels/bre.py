@@ -16,7 +16,7 @@ from deephash_pipeline.common.machine_code import compiled
 # A row whose kernel value is smaller keeps its bit, since only a weight out of all proportion could change it.
 SMALLEST_KERNEL_VALUE = 1e-6
 # How far from the outermost thresholds the values beyond them are tried.
-BEYOND = 5e-7
+BEYOND_OUTERMOST = 5e-7
 
 
 class Pairs(NamedTuple):
@@ -107,7 +107,7 @@ def best_weight(kernel_values: Any, projection: Any, weight: float, pairs: Any, 
     for place in range(count):
         thresholds[place] = weight - projection[movable[place]] / kernel_values[movable[place]]
     order = np.argsort(thresholds)
-    best = thresholds[order[0]] - BEYOND
+    best = thresholds[order[0]] - BEYOND_OUTERMOST
     present_cost = least_cost = cost(signs, pairs, coupling)
     for place in range(count):
         row = movable[order[place]]
@@ -117,7 +117,7 @@ def best_weight(kernel_values: Any, projection: Any, weight: float, pairs: Any, 
         present_cost += signs[row] * field
         signs[row] = -signs[row]
         lower = thresholds[order[place]]
-        upper = thresholds[order[place + 1]] if place + 1 < count else lower + 2 * BEYOND
+        upper = thresholds[order[place + 1]] if place + 1 < count else lower + 2 * BEYOND_OUTERMOST
         middle = (lower + upper) / 2
         # Where thresholds coincide, their rows change together.
         if present_cost < least_cost and lower < middle < upper:

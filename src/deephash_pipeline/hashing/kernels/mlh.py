@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from deephash_pipeline.common.machine_code import compiled
 
 # Sums may be regrouped into vectors and multiplications joined with additions; infinities and NaN stay what they are.
-FAST_SUMS = {"reassoc", "contract", "nsz"}
+REORDERED_SUMS = {"reassoc", "contract", "nsz"}
 
 # Bound of the force that draws a bit's mean projection to zero, from the published code.
 STRONGEST_PULL = np.float32(0.5)
@@ -115,7 +115,7 @@ def infer(projections: Any, losses: Any, codes: Any) -> float:
     return float(best + agreeing)
 
 
-@compiled(fastmath=FAST_SUMS, error_model="numpy")
+@compiled(fastmath=REORDERED_SUMS, error_model="numpy")
 def _project(x: Any, weights: Any, projections: Any) -> None:
     first, second = projections[0], projections[1]
     for bit in range(len(first)):
@@ -135,7 +135,7 @@ def _project(x: Any, weights: Any, projections: Any) -> None:
             second[bit] += x[1, feature] * weights[feature, bit]
 
 
-@compiled(fastmath=FAST_SUMS, error_model="numpy")
+@compiled(fastmath=REORDERED_SUMS, error_model="numpy")
 def _move(weights: Any, step: Any, x: Any, slopes: Any, pull: Any) -> None:
     """Move the weights by x (pairs, 2, D + 1), slopes (pairs, 2, code_length) and the pull on each bit's mean."""
     pairs = np.float32(len(x))
@@ -157,7 +157,7 @@ def _move(weights: Any, step: Any, x: Any, slopes: Any, pull: Any) -> None:
             values[feature, bit] += velocity[feature, bit]
 
 
-@compiled(fastmath=FAST_SUMS, error_model="numpy")
+@compiled(fastmath=REORDERED_SUMS, error_model="numpy")
 def _add_products(x: Any, slopes: Any, rate: Any, velocity: Any) -> None:
     """Add x (rows, D + 1), transposed, times rate times slopes (rows, code_length), by four rows as in `_project`.
 

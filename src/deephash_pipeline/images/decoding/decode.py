@@ -23,13 +23,13 @@ MODES = {1: "L", 3: "RGB"}
 FAULTS_OF_THE_MACHINE = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO, errno.ESTALE, errno.ETIMEDOUT}
 # Large enough a reserve that what JPEG's decoder or a box filter has shrunk looks the same after the bilinear filter.
 REDUCING_GAP = 3
-LARGE = 2**24
+LARGE_IMAGE_PIXELS = 2**24
 # A panorama of 170 million pixels takes 0.7 to 1.4 GB: several threads must not decode one each.
 ONE_LARGE_IMAGE = threading.Lock()
 # Pillow reads the pixels of an image when they are first asked for, which two threads must not do at once.
 ONE_READER = threading.Lock()
 # The WebP decoder keeps two canvases of 4 bytes per pixel, and says nothing of memory where there is not enough.
-WEBP_BYTES = 2 * 4 * LARGE
+WEBP_BYTES = 2 * 4 * LARGE_IMAGE_PIXELS
 
 OBJECT = re.compile(r"<[\w.]+ object at 0x[0-9a-f]+>")
 
@@ -144,7 +144,7 @@ def alone_if_large(image: Image.Image) -> AbstractContextManager[object]:
         ...     ONE_LARGE_IMAGE.locked()
         True
     """
-    return ONE_LARGE_IMAGE if image.width * image.height > LARGE else nullcontext()
+    return ONE_LARGE_IMAGE if image.width * image.height > LARGE_IMAGE_PIXELS else nullcontext()
 
 
 def _machine_is_at_fault(error: Exception) -> bool:

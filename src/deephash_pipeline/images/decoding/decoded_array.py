@@ -27,16 +27,16 @@ from deephash_pipeline.images.decoding.image_files import ImageFiles
 
 logger = logging.getLogger(__name__)
 
-DIGEST_BYTES = 16
-PENDING = bytes(DIGEST_BYTES)
+IMAGE_DIGEST_BYTES = 16
+PENDING = bytes(IMAGE_DIGEST_BYTES)
 HEAD = 2
 """Digests before those of the images."""
-ROWS_AT_ONCE = 64
+IMAGES_AT_ONCE = 64
 
 
 def digest(pixels: bytes) -> bytes:
     """Return 16 bytes that stand for the pixels of an image."""
-    return hashlib.blake2b(pixels, digest_size=DIGEST_BYTES).digest()
+    return hashlib.blake2b(pixels, digest_size=IMAGE_DIGEST_BYTES).digest()
 
 
 class DecodedArray:
@@ -98,13 +98,13 @@ class DecodedArray:
     def _decoded(self, pending: list[int], array: IO[bytes], digests: IO[bytes]) -> Iterator[tuple[int, str | None]]:
         paths = (self._files.root / self._files.names[row] for row in pending)
         shape = (self._files.channels, self._files.image_size, self._files.image_size)
-        for batch in image_batches(paths, shape, ROWS_AT_ONCE, errors="skip"):
+        for batch in image_batches(paths, shape, IMAGES_AT_ONCE, errors="skip"):
             for place, pixels in zip(batch.rows.tolist(), batch.pixels, strict=True):
                 row = pending[place]
                 self.digests[row] = digest(pixels.tobytes())
                 array.seek(self._offset(row))
                 array.write(pixels.tobytes())
-                digests.seek((HEAD + row) * DIGEST_BYTES)
+                digests.seek((HEAD + row) * IMAGE_DIGEST_BYTES)
                 digests.write(self.digests[row])
             array.flush()
             digests.flush()
@@ -150,14 +150,14 @@ class DecodedArray:
         if not self._digests.is_file() or not self._array.is_file():
             return False
         recorded = self._digests.read_bytes()
-        made_by, known = recorded[: HEAD * DIGEST_BYTES], recorded[HEAD * DIGEST_BYTES :]
+        made_by, known = recorded[: HEAD * IMAGE_DIGEST_BYTES], recorded[HEAD * IMAGE_DIGEST_BYTES :]
         sizes = (len(known), self._array.stat().st_size)
-        expected = (len(self._files) * DIGEST_BYTES, self._offset(len(self._files)))
-        ours = self._fingerprint + (made_by[DIGEST_BYTES:] if self._forced == PENDING else self._forced)
+        expected = (len(self._files) * IMAGE_DIGEST_BYTES, self._offset(len(self._files)))
+        ours = self._fingerprint + (made_by[IMAGE_DIGEST_BYTES:] if self._forced == PENDING else self._forced)
         if sizes != expected or made_by != ours:
             logger.info("%s: other images, size or code, or --force: all are decoded anew", self._split)
             return False
-        self.digests = [known[start : start + DIGEST_BYTES] for start in range(0, len(known), DIGEST_BYTES)]
+        self.digests = [known[start : start + IMAGE_DIGEST_BYTES] for start in range(0, len(known), IMAGE_DIGEST_BYTES)]
         whole = len(self.digests) - self.digests.count(PENDING)
         logger.info("%s: %d of %d images are decoded already", self._split, whole, len(self.digests))
         return True
@@ -173,7 +173,7 @@ class DecodedArray:
 def _fingerprint(files: ImageFiles, provenance: Mapping[str, str]) -> bytes:
     """Return what changes if a file is added, removed or replaced, with other code, or another size or mode."""
     made_by = sorted((name, known) for name, known in provenance.items() if name != FORCED)
-    seen = hashlib.blake2b(f"{files.image_size} {files.channels} {made_by}".encode(), digest_size=DIGEST_BYTES)
+    seen = hashlib.blake2b(f"{files.image_size} {files.channels} {made_by}".encode(), digest_size=IMAGE_DIGEST_BYTES)
     for name in files.names:
         seen.update(f"\0{name}".encode())
         with suppress(OSError):

@@ -19,7 +19,7 @@ from deephash_pipeline.losses.labels import OF_SEVERAL_LABELS, is_multi_hot
 from deephash_pipeline.losses.pairs import supervision_matrix
 
 TRITON_IS_INSTALLED = importlib.util.find_spec("triton") is not None
-SATURATION = 10.0
+SATURATED_EXPONENT = 10.0
 """beta |u_i u_j| above which 2 sigma - 1 is flat: its derivative is below 2e-4 of the largest."""
 
 
@@ -73,7 +73,7 @@ class ExponentiatedLoss(HashingLoss):
         """Compute the loss; see `HashingLoss.forward`."""
         loss, true_loss = _ExponentiatedLoss.apply(u, labels, self.departures)
         with torch.no_grad():
-            limit = SATURATION / self.departures.temperature
+            limit = SATURATED_EXPONENT / self.departures.temperature
             saturated = (u * u.roll(1, dims=0)).abs().gt(limit).to(u.dtype).mean()
             metrics = {"true_loss": true_loss, "u_standard_deviation": deviation(u), "saturated_share": saturated}
         return loss, metrics

@@ -23,7 +23,7 @@ class OtherSets(NamedTuple):
     validation: NDArray[np.uint8]
 
 
-class PreTrained(NamedTuple):
+class PreTrainedStart(NamedTuple):
     """What pre-training gives: weights, and z of the three sets."""
 
     weights: PreTrainedWeights
@@ -43,7 +43,7 @@ def fine_tune_and_encode(
     parameters: FineTuningParameters,
     run: Run,
     others: OtherSets,
-    start: PreTrained | None = None,
+    start: PreTrainedStart | None = None,
 ) -> FineTunedAndEncoded:
     """Train all layers, see `fine_tune`, and hash the three sets.
 

@@ -5,14 +5,14 @@ from collections.abc import Sequence
 from kedro.pipeline import Pipeline
 
 from deephash_pipeline.common.cell import Cell
-from deephash_pipeline.pipelines.fine_tuning.nodes import OtherSets, PreTrained, fine_tune_and_encode
+from deephash_pipeline.pipelines.fine_tuning.nodes import OtherSets, PreTrainedStart, fine_tune_and_encode
 from deephash_pipeline.pipelines.grid import OWN_TRUNK, RANDOM_START
 from deephash_pipeline.pipelines.shared.bundles import Bundle, node
 from deephash_pipeline.pipelines.shared.inputs import CELL_RUN, PRE_TRAINED, TRAINING_SET_FILES, of_trained_cell
 from deephash_pipeline.pipelines.shared.searching import Z_SETS
 
 OTHER_IMAGES = Bundle(OtherSets, ("query_images", "validation_images"))
-START = Bundle(PreTrained, (PRE_TRAINED, Z_SETS))
+START = Bundle(PreTrainedStart, (PRE_TRAINED, Z_SETS))
 
 
 def create_pipeline(grid: Sequence[Cell]) -> Pipeline:

@@ -9,7 +9,7 @@ from pydantic import RootModel, ValidationError, model_validator
 
 from deephash_pipeline.common.cell import Cell, seed_of_replicate
 from deephash_pipeline.common.randomness import derive_seed
-from deephash_pipeline.hashing import HASH_FUNCTIONS, Encoder, parameters_model
+from deephash_pipeline.hashing import HASH_FUNCTIONS, Encoder, hash_function_model
 from deephash_pipeline.images.sources.collection import require_labels
 from deephash_pipeline.pipelines.shared.bundles import node
 from deephash_pipeline.pipelines.shared.searching import Z_SETS, Sets
@@ -31,7 +31,7 @@ class BaselineParameters(RootModel[dict[str, dict[str, Any]]]):
         validated = {}
         for name, method in HASH_FUNCTIONS.items():
             try:
-                validated[name] = parameters_model(method).model_validate(blocks.get(name) or {}).model_dump()
+                validated[name] = hash_function_model(method).model_validate(blocks.get(name) or {}).model_dump()
             except ValidationError as error:
                 faults = (f"{name}.{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in error.errors())
                 raise ValueError("; ".join(faults)) from error

@@ -20,7 +20,7 @@ from kedro.pipeline.node import Node
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.progress import duration
-from deephash_pipeline.common.working_place import CODE, FORCED, WorkingPlace
+from deephash_pipeline.common.working_place import CODE_DIGEST, FORCED, WorkingPlace
 from deephash_pipeline.pipelines.names import FIELD, TUNING
 from deephash_pipeline.project.datasets.atomic_file import AtomicFileDataset
 from deephash_pipeline.project.freshness.graph import Catalog, ProjectGraph
@@ -149,7 +149,7 @@ class Provenance:
         raw = {name: str(self._graph.state(name).digest) for name in inputs if name == RAW_IMAGES}
         for value in inputs.values():
             if isinstance(value, CheckpointFolder | WorkingPlace):
-                value.provenance.update({CODE: self._graph.code(node), FORCED: self._forced, **raw})
+                value.provenance.update({CODE_DIGEST: self._graph.code(node), FORCED: self._forced, **raw})
         if not any(name.rpartition(".")[2] == REPORT for name in node.outputs):
             return None
         banner, written = (self._banner,) if self._banner else (), _written(time.time() - self._began)

@@ -31,7 +31,7 @@ LONGEST_TAG = 5000
 DEFAULT_ENVIRONMENT = "digits"
 SELECTIONS = ("node_names", "tags", "from_nodes", "to_nodes", "from_inputs", "to_outputs")
 """Parameters of Kedro's session that select nodes, beside namespaces."""
-MOST_NAMED = 3
+MOST_PARTS_NAMED = 3
 """Selected parts that the name of a run says."""
 
 
@@ -57,7 +57,9 @@ def run_name(run_params: Mapping[str, Any]) -> str:
     # `itq` is a namespace of several stages.
     spaces = dict.fromkeys(name.partition(".")[2] or name for name in run_params.get("namespaces") or ())
     selected = [*spaces, *(f"{key}={value}" for key in SELECTIONS for value in run_params.get(key) or ())]
-    shown = selected[:MOST_NAMED] + [f"and {len(selected) - MOST_NAMED} more"] * (len(selected) > MOST_NAMED)
+    shown = selected[:MOST_PARTS_NAMED] + [f"and {len(selected) - MOST_PARTS_NAMED} more"] * (
+        len(selected) > MOST_PARTS_NAMED
+    )
     return f"{','.join(pipelines)} {', '.join(shown) or run_params.get('env') or DEFAULT_ENVIRONMENT}"
 
 

@@ -29,7 +29,7 @@ CACHE_LINE_BYTES = 64
 TRIPLES_PER_ADDITION = 8
 BITS_PER_ADDITION = 3 * TRIPLES_PER_ADDITION
 
-NONE = np.uint64(0)
+NO_BITS = np.uint64(0)
 ALL = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
 VECTOR_WORDS = 8
 # Rows of working memory: the binary digits of a distance, enough for 4,096 bits and more, and four more.
@@ -86,15 +86,15 @@ def _fill_table(words: Any, first_item: int, table: Any) -> None:
             for word in range(BLOCK_WORDS):
                 first = min(first_item + word * WORD_ITEMS, items)
                 codes = row[first : min(first + WORD_ITEMS, items)]
-                collected = NONE
+                collected = NO_BITS
                 if bit < bits:
                     for item in range(len(codes)):
                         collected |= ((codes[item] >> shift) & np.uint64(1)) << np.uint64(item)
                 plane[place, word] = collected
         for value in range(8):
-            flip0 = ALL if value & 1 else NONE
-            flip1 = ALL if value & 2 else NONE
-            flip2 = ALL if value & 4 else NONE
+            flip0 = ALL if value & 1 else NO_BITS
+            flip1 = ALL if value & 2 else NO_BITS
+            flip2 = ALL if value & 4 else NO_BITS
             ones, twos = table[triple, value, 0], table[triple, value, 1]
             for word in range(BLOCK_WORDS):
                 ones[word], twos[word] = full_add(
@@ -103,7 +103,7 @@ def _fill_table(words: Any, first_item: int, table: Any) -> None:
 
 
 @compiled()
-def working_memory(tables: Any) -> Any:
+def counting_memory(tables: Any) -> Any:
     """Make rows of zeros that lie in the cache where the tables do not.
 
     A processor takes a load for one of a value just stored if the addresses agree in their last digits, and waits.
@@ -127,7 +127,7 @@ def sum_differences(table: Any, entries: Any, planes: Any) -> None:
     digit = 0
     while 3 * len(entries) >> digit:
         for word in range(BLOCK_WORDS):
-            planes[_START[digit] + np.uint64(word)] = NONE
+            planes[_START[digit] + np.uint64(word)] = NO_BITS
         digit += 1
     for addition in range(len(entries) // TRIPLES_PER_ADDITION):
         e = entries[TRIPLES_PER_ADDITION * addition : TRIPLES_PER_ADDITION * (addition + 1)]
@@ -154,7 +154,7 @@ def sum_differences(table: Any, entries: Any, planes: Any) -> None:
             planes[fours], b2 = full_add(a0, a1, planes[fours])
             # Worth 8: three carries, one from before. Worth 16: two and one.
             a0, c0 = full_add(b0, b1, b2)
-            planes[eights], c1 = full_add(a0, planes[eights], NONE)
+            planes[eights], c1 = full_add(a0, planes[eights], NO_BITS)
             planes[sixteens], planes[carries + ones] = full_add(c0, c1, planes[sixteens])
         digit = 5
         while BITS_PER_ADDITION * (addition + 1) >> digit:
@@ -176,7 +176,7 @@ def mark(start: int, stop: int, planes: Any) -> Any:
     stop_word = (last_word // VECTOR_WORDS + 1) * VECTOR_WORDS
     marked = planes[MARKED * BLOCK_WORDS : (MARKED + 1) * BLOCK_WORDS]
     for word in range(first, stop_word):
-        marked[word] = ALL if first_word <= word <= last_word else NONE
+        marked[word] = ALL if first_word <= word <= last_word else NO_BITS
     marked[first_word] &= ALL << np.uint64(start % WORD_ITEMS)
     marked[last_word] &= ALL >> np.uint64(WORD_ITEMS - 1 - (stop - 1) % WORD_ITEMS)
     return np.uint64(first), np.uint64(stop_word)
@@ -192,20 +192,20 @@ def count_marked(planes: Any, first: Any, stop_word: Any, code_length: int, coun
                 planes[_START[NARROWED] + word] = planes[_START[MARKED] + word]
             digit = 6
             while code_length >> digit:
-                flip = NONE if s >> digit & 1 else ALL
+                flip = NO_BITS if s >> digit & 1 else ALL
                 for word in range(first, stop_word):
                     planes[_START[NARROWED] + word] &= planes[_START[digit] + word] ^ flip
                 digit += 1
-        flip3 = NONE if s & 8 else ALL
-        flip4 = NONE if s & 16 else ALL
-        flip5 = NONE if s & 32 else ALL
-        n0 = n1 = n2 = n3 = n4 = n5 = n6 = n7 = NONE
+        flip3 = NO_BITS if s & 8 else ALL
+        flip4 = NO_BITS if s & 16 else ALL
+        flip5 = NO_BITS if s & 32 else ALL
+        n0 = n1 = n2 = n3 = n4 = n5 = n6 = n7 = NO_BITS
         for word in range(first, stop_word):
             items = planes[_START[NARROWED] + word] & (planes[_START[3] + word] ^ flip3)
             items &= (planes[_START[4] + word] ^ flip4) & (planes[_START[5] + word] ^ flip5)
             planes[_START[EIGHT] + word] = items
             n0 += popcount(items)
-        if n0 == NONE:
+        if n0 == NO_BITS:
             continue
         for word in range(first, stop_word):
             items = planes[_START[EIGHT] + word]
@@ -274,7 +274,7 @@ def count_items(
         code_length: bits per code.
         counts: int64 (2, queries, code_length + 1 filled up to a multiple of eight).
     """
-    planes = working_memory(tables)
+    planes = counting_memory(tables)
     entries = entries_of(query_words, first_query, stop_query, tables.shape[1])
     for block in range(tables.shape[0]):
         before = block * BLOCK_ITEMS

@@ -16,12 +16,12 @@ from deephash_pipeline.retrieval.kernels.histograms import (
     BLOCK_ITEMS,
     BLOCK_WORDS,
     MARKED,
-    NONE,
+    NO_BITS,
     count_marked,
+    counting_memory,
     entries_of,
     mark,
     sum_differences,
-    working_memory,
 )
 
 
@@ -37,7 +37,7 @@ def _add_labels(label_maps: Any, labels: Any, first_word: int, shared: Any) -> N
     """
     digits = len(shared) - 1
     carries = shared[digits]
-    shared[:digits] = NONE
+    shared[:digits] = NO_BITS
     for label in labels:
         of_label = label_maps[label]
         for word in range(BLOCK_WORDS):
@@ -54,14 +54,14 @@ def _mark_sharing(grade: int, shared: Any, planes: Any) -> bool:
     marked = planes[MARKED * BLOCK_WORDS : (MARKED + 1) * BLOCK_WORDS]
     marked[:] = ALL
     for digit in range(len(shared) - 1):
-        flip = NONE if grade >> digit & 1 else ALL
+        flip = NO_BITS if grade >> digit & 1 else ALL
         row = shared[digit]
         for word in range(BLOCK_WORDS):
             marked[word] &= row[word] ^ flip
-    found = NONE
+    found = NO_BITS
     for word in range(BLOCK_WORDS):
         found |= marked[word]
-    return bool(found != NONE)
+    return bool(found != NO_BITS)
 
 
 @compiled()
@@ -91,7 +91,7 @@ def count_sharing(
         code_length: bits per code.
         counts: int64 (grades, queries, code_length + 1 filled up to a multiple of eight); `counts[0]` takes all items.
     """
-    planes = working_memory(tables)
+    planes = counting_memory(tables)
     entries = entries_of(query_words, first_query, stop_query, tables.shape[1])
     digits = 0
     while len(counts) - 1 >> digits:

@@ -20,14 +20,14 @@ from torch import Tensor
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.stores import replacing
-from deephash_pipeline.common.working_place import CODE, FORCED
+from deephash_pipeline.common.working_place import CODE_DIGEST, FORCED
 from deephash_pipeline.common.writing import cannot_write
 
 logger = logging.getLogger(__name__)
 
-KEPT = 2
-FORMAT = 2
-KEY = "checkpoint"
+CHECKPOINTS_KEPT = 2
+CHECKPOINT_FORMAT = 2
+CHECKPOINT_KEY = "checkpoint"
 DIGITS = 9
 NAME = f"checkpoint-{'[0-9]' * DIGITS}.safetensors"
 
@@ -53,7 +53,7 @@ class CheckpointFolder:
     Args:
         folder: directory, made when the first checkpoint is saved.
         seconds_between: a training that is asked to saves no more often than this, in seconds; 0 means at every step.
-        provenance: facts to be stored along, such as the commit; only `CODE` and `FORCED` are compared.
+        provenance: facts to be stored along, such as the commit; only `CODE_DIGEST` and `FORCED` are compared.
 
     Example:
         >>> import tempfile, torch
@@ -78,14 +78,14 @@ class CheckpointFolder:
         """
         tensors = {name: tensor.contiguous() for name, tensor in state.tensors.items()}
         content = {
-            "format": FORMAT,
+            "format": CHECKPOINT_FORMAT,
             "progress": state.progress,
             "configuration": state.configuration,
             "configuration_sha256": hashlib.sha256(_text(state.configuration, sort_keys=True)).hexdigest(),
             "provenance": self.provenance,
         }
         # One entry, because safetensors keeps no order among several.
-        metadata = {KEY: json.dumps({"sha256": _digest(tensors, content), "content": content})}
+        metadata = {CHECKPOINT_KEY: json.dumps({"sha256": _digest(tensors, content), "content": content})}
         number = int(there[-1].stem.rpartition("-")[2]) + 1 if (there := self._files()) else 1
         try:
             with replacing(self.folder / f"checkpoint-{number:0{DIGITS}d}.safetensors") as beside:
@@ -116,7 +116,7 @@ class CheckpointFolder:
                 logger.warning("passing over the checkpoint %s, it is damaged: %s", file, error)
                 self._damaged.add(file)
                 continue
-            if self.provenance.get(CODE) not in (None, provenance.get(CODE)):
+            if self.provenance.get(CODE_DIGEST) not in (None, provenance.get(CODE_DIGEST)):
                 logger.info("the code has changed since %s, training starts anew", file)
                 return None
             if self.provenance.get(FORCED) and self.provenance[FORCED] != provenance.get(FORCED):
@@ -129,7 +129,7 @@ class CheckpointFolder:
     def tidy(self) -> None:
         """Remove all but the last two checkpoints, and whatever a process that was killed has left."""
         whole = [file for file in self._files() if file not in self._damaged]
-        self._remove(file for file in self._files() if file not in whole[-KEPT:])
+        self._remove(file for file in self._files() if file not in whole[-CHECKPOINTS_KEPT:])
 
     def clear(self) -> None:
         """Remove all checkpoints, the last one last: a process that is killed here finds it again and goes on."""
@@ -176,12 +176,12 @@ def _read(file: Path) -> tuple[TrainingState, dict[str, Any]]:
     data = file.read_bytes()
     tensors = safetensors.torch.load(data)
     header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
-    sealed = json.loads(header["__metadata__"][KEY])
+    sealed = json.loads(header["__metadata__"][CHECKPOINT_KEY])
     content = sealed["content"]
     if _digest(tensors, content) != sealed["sha256"]:
         raise ValueError("it is not what was written")
-    if content["format"] != FORMAT:
-        raise ValueError(f"its format is {content['format']}, not {FORMAT}")
+    if content["format"] != CHECKPOINT_FORMAT:
+        raise ValueError(f"its format is {content['format']}, not {CHECKPOINT_FORMAT}")
     return TrainingState(tensors, content["progress"], content["configuration"]), content["provenance"]
 
 

@@ -26,7 +26,7 @@ COMPARED_BYTES = 2**30
 
 INITIAL_WEIGHTS = "initial weights"
 TRAINING_SET = "training set"
-BLOCK = 256
+INPUTS_OF_A_DIGEST = 256
 
 
 class Continuation:
@@ -140,8 +140,8 @@ def training_set_digest(training_set: LabelledInputs) -> str:
     inputs, labels = training_set.inputs, np.ascontiguousarray(training_set.labels)
     digest = hashlib.sha256(f"{labels.dtype} {labels.shape} ".encode() + labels.tobytes())
     size_of_one = inputs.batch(np.arange(1)).nbytes
-    compared = min(len(labels), max(BLOCK, COMPARED_BYTES // size_of_one))
+    compared = min(len(labels), max(INPUTS_OF_A_DIGEST, COMPARED_BYTES // size_of_one))
     chosen = np.unique(np.linspace(0, len(labels) - 1, compared).astype(np.int64))
-    for start in range(0, len(chosen), BLOCK):
-        digest.update(raw_bytes(inputs.batch(chosen[start : start + BLOCK])))
+    for start in range(0, len(chosen), INPUTS_OF_A_DIGEST):
+        digest.update(raw_bytes(inputs.batch(chosen[start : start + INPUTS_OF_A_DIGEST])))
     return digest.hexdigest()
