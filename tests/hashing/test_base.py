@@ -22,7 +22,7 @@ from deephash_pipeline.hashing import (
     FastHash,
     HashFunction,
     SpectralHashing,
-    parameters_model,
+    hash_function_model,
     principal_directions,
     rows,
 )
@@ -197,7 +197,7 @@ def test_parameters_out_of_range_are_refused_by_name(method, z, labels):
         with pytest.raises(InputError, match=rf"^{method.__name__}: {name}: Input should be "):
             method(4, **{name: value}).fit(z, labels)
         with pytest.raises(ValidationError, match=rf"{name}\n *Input should be "):
-            parameters_model(method).model_validate({name: value})
+            hash_function_model(method).model_validate({name: value})
 
 
 @pytest.mark.parametrize("method", [PCAH, SpectralHashing, LDAH, KSH, MLH, FastHash, ITQCCA])

@@ -7,7 +7,7 @@ from sklearn.decomposition import FastICA
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.randomness import derive_seed
-from deephash_pipeline.hashing import HASH_FUNCTIONS, LinearHashFunction, load_encoder, parameters_model
+from deephash_pipeline.hashing import HASH_FUNCTIONS, LinearHashFunction, hash_function_model, load_encoder
 from tests.configuration import ENVIRONMENTS, configured
 
 BENCHMARKS = sorted(set(ENVIRONMENTS) - {"digits", "digits_held_out", "digits_unseen"})
@@ -36,7 +36,7 @@ def test_every_hash_function_is_made_and_rebuilt_by_its_name(kind, z, labels, qu
 
 @pytest.mark.parametrize("method", HASH_FUNCTIONS.values())
 def test_a_block_of_yaml_takes_the_constructors_own_parameters_with_their_defaults(method):
-    model, given = parameters_model(method), method().get_params()
+    model, given = hash_function_model(method), method().get_params()
     assert {"code_length": 48, "random_state": 0, **model().model_dump()} == given
     for name in ("code_length", "random_state", "unheard_of"):
         with pytest.raises(ValidationError, match=rf"{name}\n.*Extra inputs are not permitted"):
@@ -58,7 +58,7 @@ def test_every_benchmark_has_a_block_of_parameters_of_every_method(benchmark):
     blocks = configured(benchmark, "parameters", "baseline_hashing")["baseline_hashing"]
     assert set(blocks) == set(HASH_FUNCTIONS)
     for method, block in blocks.items():
-        taken = parameters_model(HASH_FUNCTIONS[method]).model_validate(block).model_dump()
+        taken = hash_function_model(HASH_FUNCTIONS[method]).model_validate(block).model_dump()
         assert {name: taken[name] for name in block} == block
 
 

@@ -76,7 +76,8 @@ def test_normalisation_is_the_loop_over_every_window(shape, size, alpha, within_
 def test_the_gradient_written_out_is_the_derivative(within_channel, layout):
     images = 2 * torch.randn(2, 7, 4, 5, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
     images = images.contiguous(memory_format=layout).requires_grad_()
-    assert torch.autograd.gradcheck(LocalResponseNormalisation(size=3, alpha=0.7, within_channel=within_channel), (images,))
+    layer = LocalResponseNormalisation(size=3, alpha=0.7, within_channel=within_channel)
+    assert torch.autograd.gradcheck(layer, (images,))
 
 
 def test_half_precision_is_computed_in_single():

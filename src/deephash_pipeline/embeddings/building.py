@@ -13,8 +13,13 @@ from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.folders import INDEX_FILE
 from deephash_pipeline.common.progress import count_steps
 from deephash_pipeline.embeddings.coder import Coder
-from deephash_pipeline.embeddings.recall import LEAST_HELD_OUT as ENOUGH
-from deephash_pipeline.embeddings.recall import RECALL_AT, ExactNeighbours, check_recall, measured_recall
+from deephash_pipeline.embeddings.recall import (
+    LEAST_HELD_OUT,
+    RECALL_AT,
+    ExactNeighbours,
+    check_recall,
+    measured_recall,
+)
 from deephash_pipeline.embeddings.shards import AnyVectors
 from deephash_pipeline.embeddings.stored import Description, Rescore, save_hash_function
 from deephash_pipeline.embeddings.unit import unit_rows
@@ -35,7 +40,7 @@ ROWS_TO_FIT = 16_384
 RECALL_STEPS = 100
 # So many comparisons with held-out rows take a few seconds up to millions of vectors.
 COMPARISONS = 2 * 10**9
-LEAST_HELD_OUT, MOST_QUERIES = 100, 1000
+LEAST_QUERIES, MOST_QUERIES = 100, 1000
 
 
 @dataclass(frozen=True)
@@ -181,7 +186,7 @@ class Filling:
 
 def _drawn(count: int, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Rows that are searched with to measure recall, and other rows that the hash function learns from, ascending."""
-    queries = min(count // 10, max(LEAST_HELD_OUT, min(MOST_QUERIES, COMPARISONS // count)))
+    queries = min(count // 10, max(LEAST_QUERIES, min(MOST_QUERIES, COMPARISONS // count)))
     wanted = min(count, queries + ROWS_TO_FIT)
     drawn = np.random.default_rng(seed).choice(count, wanted, replace=False).astype(np.int64)
     return np.sort(drawn[:queries]), np.sort(drawn[queries:])
@@ -189,12 +194,12 @@ def _drawn(count: int, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]
 
 def _given_queries(asked: AnyVectors, source: AnyVectors, seed: int) -> NDArray[np.float32]:
     """Queries of length 1, at most so many as the comparisons allow."""
-    if asked.width != source.width or asked.count < ENOUGH:
+    if asked.width != source.width or asked.count < LEAST_HELD_OUT:
         raise InputError(
-            f"{asked.name} has {asked.count} queries of {asked.width} numbers: give {ENOUGH} at least, of "
+            f"{asked.name} has {asked.count} queries of {asked.width} numbers: give {LEAST_HELD_OUT} at least, of "
             f"{source.width} numbers"
         )
-    most = max(LEAST_HELD_OUT, min(MOST_QUERIES, COMPARISONS // source.count))
+    most = max(LEAST_QUERIES, min(MOST_QUERIES, COMPARISONS // source.count))
     drawn = np.random.default_rng(seed).choice(asked.count, min(asked.count, most), replace=False)
     rows = np.sort(drawn).astype(np.int64)
     return unit_rows(asked.take(rows), asked.name, rows)

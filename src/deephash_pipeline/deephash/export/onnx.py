@@ -23,6 +23,7 @@ from deephash_pipeline.hashing.agh import AGH
 from deephash_pipeline.hashing.anchors import distances_to_anchors
 from deephash_pipeline.hashing.encoder import doubles
 from deephash_pipeline.hashing.fast_hash.fast_hash import FastHash
+from deephash_pipeline.retrieval.codes import BITS_PER_BYTE
 
 
 @singledispatch
@@ -70,9 +71,6 @@ def _(encoder: FastHash, z: Tensor) -> Any:
         looked_at = z.float().double().gather(1, feature[root + node])
         node = 2 * node + 1 + (looked_at > value[root + node])
     return value[root + node].reshape(-1, bits, trees).sum(2)
-
-
-BITS_PER_BYTE = 8
 
 
 def export_onnx(hasher: ImageHasher, path: str | Path) -> None:

@@ -15,7 +15,7 @@ from kedro.pipeline.node import Node
 
 from deephash_pipeline.networks import NETWORKS
 from deephash_pipeline.project.datasets.atomic_file import AtomicFileDataset
-from deephash_pipeline.project.freshness.graph import Catalog
+from deephash_pipeline.project.freshness.graph import EXPERIMENT, Catalog
 from deephash_pipeline.project.parameters import is_parameter
 
 GIB = 2**30
@@ -23,7 +23,7 @@ GIB = 2**30
 SMALL_IMAGE = 64
 """Steps on images of so many pixels are too short for a second thread: a neighbour uses the core better."""
 IMAGE_DATASETS = ("training_images", "validation_images", "query_images")
-EXPERIMENT, DEVICE = "params:experiment", "params:experiment.device"
+DEVICE = f"{EXPERIMENT}.device"
 
 MEMORY_OF_A_PROCESS = GIB // 2
 MEMORY_OF_A_LARGE_NETWORK = 4 * GIB

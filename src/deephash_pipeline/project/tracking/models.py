@@ -9,10 +9,10 @@ import numpy as np
 from packaging.requirements import Requirement
 from PIL import Image
 
+from deephash_pipeline.common.project_folder import PACKAGE
 from deephash_pipeline.deephash import ImageHasher
 from deephash_pipeline.project.tracking.store import MlflowStore
 
-PACKAGE = Path(__file__).resolve().parents[2]
 MODEL_CODE = Path(__file__).with_name("model_code.py")
 
 
