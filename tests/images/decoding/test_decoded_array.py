@@ -85,7 +85,7 @@ def test_what_was_whole_when_the_process_was_killed_is_not_decoded_again(files, 
         decode_limited, calls = batches.decode_limited, itertools.count(1)
         def decode_thirty(*arguments):
             return decode_limited(*arguments) if next(calls) <= 30 else os.kill(os.getpid(), {int(signal.SIGKILL)})
-        batches.decode_limited, decoded_array.ROWS_AT_ONCE = decode_thirty, 4
+        batches.decode_limited, decoded_array.IMAGES_AT_ONCE = decode_thirty, 4
         files = image_files.ImageFiles(Path({str(files.root)!r}), {files.names!r}, 8, 3)
         list(decoded_array.DecodedArray(files, "training", Path({str(folder_of(files))!r})).decode())
         """
