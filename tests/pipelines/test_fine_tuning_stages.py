@@ -104,6 +104,21 @@ def test_what_a_cell_learns_does_not_depend_on_the_queries(initialised, trunk_we
     np.testing.assert_array_equal(networks[0].codes.database, networks[1].codes.database)
 
 
+def test_fine_tuning_shows_images_as_the_trials_of_pre_training_chose(initialised, trunk_weights, z, query_z):
+    chosen = {"horizontal_flip": True, "quarter_turns": True}
+    weights, sets = PreTrainedWeights(trunk_weights, initialised[0]), Sets(query_z, z, z[:0])
+    others = OtherSets(QUERY_IMAGES, NO_IMAGES)
+    usual = fine_tuning_parameters()
+    stated = usual.model_copy(update={"augmentation": usual.augmentation.model_copy(update=chosen)})
+    following, told, neither = (
+        fine_tune_and_encode(TRAINING_SET, parameters, RUN, others, PreTrainedStart(weights, sets, choice))
+        for parameters, choice in ((usual, chosen), (stated, {}), (usual, {}))
+    )
+    states = [made.hasher.trunk.state_dict() for made in (following, told, neither)]
+    assert all(torch.equal(tensor, states[1][name]) for name, tensor in states[0].items())
+    assert not all(torch.equal(tensor, states[2][name]) for name, tensor in states[0].items())
+
+
 # Those whose network or batches are like no other's; of the others one.
 SCALED = {"centring": True, "scale": 2.0}
 RIVALS = {

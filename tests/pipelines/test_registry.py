@@ -30,7 +30,10 @@ from deephash_pipeline.project.replicate import REPLICATE
 GRID = list(cells(*PAPER_METHODS))
 AT_ONE_LENGTH = [cell for cell in GRID if cell.code_length in (12, None)]
 
-CLASSIFIER = {"trunk_weights", "softmax_weights", "pre_training_history", "pre_training_checkpoints"}
+CLASSIFIER = {
+    *("trunk_weights", "softmax_weights", "pre_training_history", "chosen_augmentation"),
+    "pre_training_checkpoints",
+}
 
 
 @pytest.fixture(scope="module")

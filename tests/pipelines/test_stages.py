@@ -60,7 +60,7 @@ def test_pre_training_watches_validation_images_and_has_a_place_for_classes_that
     given = TrainingSet(IMAGES, LABELS, STATISTICS, [*CLASSES, "unseen"])
     parameters = PreTrainingParameters.model_validate({"training": TRAINING})
     validation = LabelledImages(QUERY_IMAGES, QUERY_LABELS)
-    _, softmax, history = pretrain(given, validation, parameters, ClassifierRun(EXPERIMENT))
+    _, softmax, history, _ = pretrain(given, validation, parameters, ClassifierRun(EXPERIMENT))
     assert history["validation_accuracy"].between(0, 1).all()
     assert len(softmax["bias"]) == 4
 

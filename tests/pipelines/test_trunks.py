@@ -64,7 +64,7 @@ def training_set(images, labels):
 def test_a_resnet_trains_is_saved_and_encodes_by_its_running_statistics(tmp_path):
     images, labels = shades(16)
     chosen = experiment("resnet18")
-    weights, _, history = trained_classifier(images, labels, stage_one(), chosen)
+    weights, _, history, _ = trained_classifier(images, labels, stage_one(), chosen)
     assert np.isfinite(history["loss"]).all()
     assert weights["layers.bn1.running_mean"].any()
     stored = TensorsDataset(filepath=str(tmp_path / "trunk.safetensors"))
@@ -85,7 +85,7 @@ def test_pretrained_weights_are_for_stage_one_and_random_initialisation_stays_ra
     torch.save(stored, tmp_path / "hub" / "checkpoints" / file)
     images, labels = shades(32)
     chosen = experiment("mobilenet_v3_small", pretrained=True)
-    weights, _, _ = trained_classifier(images, labels, stage_one(training={"learning_rate": 1e-30}), chosen)
+    weights, *_ = trained_classifier(images, labels, stage_one(training={"learning_rate": 1e-30}), chosen)
     assert torch.equal(weights["layers.features.0.0.weight"], stored["features.0.0.weight"])
     parameters = FineTuningParameters.model_validate({"training": stage_one().training})
     random = build_network(training_set(images, labels), parameters, Run(chosen, CELL)).trunk.state_dict()
@@ -111,7 +111,7 @@ def test_the_scale_of_random_weights_is_found_with_the_statistics_of_a_batch():
 def test_a_frozen_trunk_keeps_its_statistics_and_has_no_dropout(initial_hash_layer):
     images, labels = shades(32)
     chosen = experiment("mobilenet_v3_small")
-    weights, _, _ = trained_classifier(images, labels, stage_one(), chosen)
+    weights, *_ = trained_classifier(images, labels, stage_one(), chosen)
     parameters = FineTuningParameters.model_validate(
         {"training": stage_one().training, "frozen_trunk": True, "initial_hash_layer": initial_hash_layer}
     )

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +15,7 @@ from deephash_pipeline.deephash.experiment import ClassifierRun, Experiment
 from deephash_pipeline.deephash.features import FeatureExtractor, usual_runtime
 from deephash_pipeline.deephash.pretraining_parameters import PreTrainingParameters
 from deephash_pipeline.deephash.training_set import LabelledImages, TrainingSet
-from deephash_pipeline.deephash.trials import choose_pretraining
+from deephash_pipeline.deephash.trials import CHOSEN_BY_TRIALS, choose_pretraining
 from deephash_pipeline.images.inputs import ImageInputs
 from deephash_pipeline.images.sources.collection import require_labels
 from deephash_pipeline.networks import SoftmaxNetwork, initialise
@@ -32,6 +33,7 @@ class PreTrained(NamedTuple):
         trunk: state of the trunk.
         softmax: ``weight`` (classes, z_dimension) and ``bias`` (classes,) of the softmax layer.
         history: a row for each epoch.
+        chosen_augmentation: what trials chose of the augmentation, `CHOSEN_BY_TRIALS`; empty without trials.
 
     Example:
         >>> import torch
@@ -43,6 +45,7 @@ class PreTrained(NamedTuple):
     trunk: dict[str, Tensor]
     softmax: dict[str, Tensor]
     history: pd.DataFrame
+    chosen_augmentation: Mapping[str, bool] = MappingProxyType({})
 
 
 @dataclass
@@ -93,14 +96,16 @@ def pretrain(
         >>> made.softmax["weight"].shape, list(made.history.columns)[:3]
         (torch.Size([10, 500]), ['epoch', 'learning_rate', 'loss'])
     """
+    chosen: dict[str, bool] = {}
     if parameters.trials and not run.experiment.trunk.frozen:
         parameters = choose_pretraining(training_set, parameters, run, pretrain)
+        chosen = parameters.augmentation.model_dump(include=CHOSEN_BY_TRIALS)
     experiment, device = run.experiment, run.device
     seed = derive_seed(experiment.seed, "pre-training, stage 1")
     trunk = experiment.trunk_for(training_set.images.shape[1:])
     if experiment.trunk.frozen:
         initialise(trunk, seed, pretrained=True)
-        return PreTrained(trunk.state_dict(), {}, run.history(NO_HISTORY, STAGE))
+        return PreTrained(trunk.state_dict(), {}, run.history(NO_HISTORY, STAGE), chosen)
     require_labels(training_set.labels, run.name)
     network = SoftmaxNetwork(trunk, len(training_set.class_names))
     initialise(network, derive_seed(seed, "weights"), experiment.trunk.learned_elsewhere)
@@ -121,7 +126,8 @@ def pretrain(
         run.engine_run(parameters, seed, after_epoch),
     )
     network.cpu()
-    return PreTrained(network.trunk.state_dict(), network.softmax.state_dict(), run.history(history, STAGE))
+    told = run.history(history, STAGE)
+    return PreTrained(network.trunk.state_dict(), network.softmax.state_dict(), told, chosen)
 
 
 def extract_features(

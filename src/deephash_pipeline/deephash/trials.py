@@ -37,6 +37,9 @@ AUGMENTATIONS = (
     {"horizontal_flip": False, "quarter_turns": False},
 )
 
+CHOSEN_BY_TRIALS = set(AUGMENTATIONS[0])
+"""Names of what the trials choose of an augmentation."""
+
 
 class HasHistory(Protocol):
     """What a training of stage 1 leaves: a row for each epoch."""

@@ -1,5 +1,7 @@
 """Simultaneous fine-tuning: all layers on one loss."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -24,10 +26,11 @@ class OtherSets(NamedTuple):
 
 
 class PreTrainedStart(NamedTuple):
-    """What pre-training gives: weights, and z of the three sets."""
+    """What pre-training gives: weights, z of the three sets, and the augmentation that its trials chose, if any."""
 
     weights: PreTrainedWeights
     z: Sets
+    chosen_augmentation: Mapping[str, bool] = MappingProxyType({})
 
 
 class FineTunedAndEncoded(NamedTuple):
@@ -52,8 +55,11 @@ def fine_tune_and_encode(
         parameters: hash layer, loss, training and augmentation.
         run: network, code length, seed, device, checkpoints.
         others: images of the queries and of the validation set.
-        start: weights of pre-training, and z of the three sets; None for random weights everywhere.
+        start: what pre-training gives; None for random weights everywhere.
     """
+    if start is not None and start.chosen_augmentation:
+        augmentation = parameters.augmentation.model_copy(update=dict(start.chosen_augmentation))
+        parameters = parameters.model_copy(update={"augmentation": augmentation})
     hasher, history = fine_tune(training_set, parameters, run, None if start is None else start.weights)
     images = Sets(others.query, training_set.images, others.validation)
     codes = encode_images(hasher, run.experiment, images, None if start is None else start.z)
