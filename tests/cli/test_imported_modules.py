@@ -9,7 +9,10 @@ from PIL import Image
 from deephash_pipeline.cli.commands import COMMANDS
 
 # What the module of each takes by itself: a second, or 50 MB, or more.
-LIBRARIES = ("torch", "sklearn", "pandas", "kedro", "mlflow", "numba", "numpy", "pydantic", "onnxruntime", "timm")
+LIBRARIES = (
+    *("torch", "sklearn", "pandas", "kedro", "mlflow", "numba", "numpy", "pydantic", "onnxruntime", "timm", "PIL"),
+    "scipy.linalg",
+)
 COMMAND = f"""
 import atexit, sys
 atexit.register(lambda: print("\\nMODULES", len(sys.modules), *(name for name in {LIBRARIES} if name in sys.modules)))
@@ -97,6 +100,8 @@ def test_a_search_imports_neither_kedro_nor_pytorch(imported, tmp_path):
         said, _, libraries = imported("search", "a.index", *query)
         assert "recall@10" in said, said
         assert not libraries & {"torch", "kedro", "mlflow", "timm", "onnxruntime", "sklearn", "pandas"}
+        # What a search of images needs, and what numba looks for by itself.
+        assert not libraries & {"PIL", "scipy.linalg"}
 
 
 def test_a_search_by_features_and_a_service_import_no_pytorch(imported, tmp_path):

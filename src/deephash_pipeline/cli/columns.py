@@ -1,6 +1,8 @@
 """Printed columns, and images that are left out, for several commands."""
 
+import json
 from collections.abc import Iterable, Sequence
+from math import inf
 from typing import Any
 
 import click
@@ -25,3 +27,15 @@ def print_columns(rows: Sequence[Sequence[str]]) -> None:
     for row in shown:
         cells = (cell + " " * (width - cell_len(cell)) for cell, width in zip(row, widths, strict=True))
         click.echo("  ".join(cells).rstrip())
+
+
+def print_rows(rows: list[dict[str, Any]], as_json: bool, columns: Sequence[str] = ()) -> None:
+    """Print rows in a table with these columns, by default all that there are, or as JSON."""
+    # JSON has no bytes, and no infinity.
+    rows = [{name: value for name, value in row.items() if not isinstance(value, bytes)} for row in rows]
+    if as_json:
+        finite = [{name: None if value in (inf, -inf) else value for name, value in row.items()} for row in rows]
+        click.echo(json.dumps(finite, ensure_ascii=False))
+        return
+    columns = columns or list(dict.fromkeys(name for row in rows for name in row))
+    print_columns([columns, *(["" if row.get(name) is None else str(row[name]) for name in columns] for row in rows)])

@@ -7,10 +7,12 @@ the function alone, and raises an error where it finds no folder to write to.
 
 import functools
 import hashlib
+import importlib
 import os
 import re
 import shutil
 import stat
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -167,6 +169,23 @@ def _state(file: str) -> tuple[str, str]:
     return ".".join(path.relative_to(PACKAGE_FOLDER).with_suffix("").parts), source_digest(path)
 
 
+def _import_numba_without_scipy() -> None:
+    """Import what numba imports before it loads machine code, but not SciPy's linear algebra, a sixth of a second.
+
+    numba imports that to see whether there is a BLAS. Whoever compiles a product of matrices makes it look again.
+    """
+    if "numba.np.arraymath" in sys.modules:
+        return
+    # Not at the top: by itself it takes a twentieth of a second, and not everybody searches.
+    from numba.np import linalg  # noqa: PLC0415
+
+    looked_for, linalg.ensure_blas = linalg.ensure_blas, lambda: None
+    try:
+        importlib.import_module("numba.np.arraymath")
+    finally:
+        linalg.ensure_blas = looked_for
+
+
 class _Found(CompileResultCacheImpl):
     _locator_classes: ClassVar = [_Place]  # type: ignore[misc]
 
@@ -178,6 +197,7 @@ class _Kept(FunctionCache):
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Load what was compiled for some types; None if there is nothing that can be loaded."""
+        _import_numba_without_scipy()
         try:
             return super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
         except Exception:

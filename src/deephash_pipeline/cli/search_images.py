@@ -1,0 +1,157 @@
+"""What ``deephash-pipeline search`` does in an index of images."""
+
+import webbrowser
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import Any, NamedTuple
+
+import click
+
+from deephash_pipeline.cli.columns import print_left_out, print_rows
+from deephash_pipeline.cli.options import opened
+from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.outputs import check_outputs
+from deephash_pipeline.common.stores import write_all
+from deephash_pipeline.hamming import Answers
+from deephash_pipeline.hashers.base import EncodedPixels
+from deephash_pipeline.photographs import ImageIndex, list_images
+from deephash_pipeline.photographs.changes import OF_THE_FILE
+from deephash_pipeline.photographs.distinct import distinct
+from deephash_pipeline.photographs.found_page import Asked, Found, is_page, render_found
+from deephash_pipeline.photographs.listing import require_picture
+from deephash_pipeline.photographs.nearness import of_bits, of_cosine
+
+SHOWN = ("near", "folder", "path")
+
+
+class AskedFor(NamedTuple):
+    """What is sought in which index, by the options of the command."""
+
+    folder: Path
+    photo: Path | None
+    name: str | None
+    k: int
+    radius: int | None
+    labels: Sequence[str]
+    rescore: bool
+    only_distinct: bool
+    engine: str | None
+    approximate: bool
+    device: str
+
+
+class Shown(NamedTuple):
+    """How answers are shown, by the options of the command."""
+
+    html_file: Path | None
+    opens: bool
+    overwrite: bool
+    as_json: bool
+
+
+def search_images(asked_for: AskedFor, shown: Shown) -> None:
+    """Find the images that are most like a photo, each of a folder, or an image of the index, and show them.
+
+    Raises:
+        InputError: options do not fit each other, or a file or the index cannot be read.
+    """
+    index, photo, name, k, radius, labels, rescore, only_distinct, engine, approximate, device = asked_for
+    html_file, opens, overwrite, as_json = shown
+    if (photo is None) == (name is None):
+        raise InputError("give either a photo, or a folder of them, or --id of an image of the index")
+    if radius is not None and radius < 0:
+        raise InputError(f"--radius {radius}: give a number of bits from 0 on")
+    if rescore and name is not None:
+        raise InputError("--rescore is for a photo: leave it out with --id")
+    if html_file is not None:
+        check_outputs([html_file], [index], [is_page] if overwrite else [])
+    files = [] if photo is None else _photos(photo)
+    with opened(index, device if photo else "cpu", engine, approximate) as images:
+        assert isinstance(images, ImageIndex)
+        if not len(images):
+            raise InputError(f"{index} is empty: `deephash-pipeline index build {index} PATHS` fills it")
+        labelled = images.labelled(labels) if labels else None
+
+        def found(query: EncodedPixels | str) -> list[Found]:
+            def ask(k: int) -> Answers:
+                if isinstance(query, str):
+                    return images.search_by_id(query, k, labelled)
+                if rescore:
+                    return images.search_rescored(query, k, labelled)
+                return images.index.search(query.codes, k, labelled)
+
+            return _found(images, distinct(images.index, ask, k) if only_distinct else ask(k), radius)
+
+        if name is not None:
+            asked = [Asked(name, images.path_of(images.index.get(name).metadata) or Path(), found(name))]
+        else:
+            if rescore:
+                images.require_features()
+            asked = [Asked(str(path), path, found(query)) for path, query in _encoded(images, files)]
+    page = render_found(asked, f"Found in {index}") if html_file or opens else ""
+    if html_file is not None:
+        write_all({html_file: page.encode()})
+    if opens:
+        _open(page, html_file)
+    if as_json:
+        rows = [{"query": each.name, "results": list(map(_row, each.rows))} for each in asked]
+        print_rows(rows if photo is not None and photo.is_dir() else list(map(_row, asked[0].rows)), as_json)
+    else:
+        for each in asked:
+            if len(asked) > 1:
+                click.echo(f"{'' if each is asked[0] else chr(10)}{each.name}")
+            print_rows([{"near": row.near, "folder": row.folder, "path": row.shown} for row in each.rows], False, SHOWN)
+    if approximate and not as_json:
+        click.echo("approximate: near images may be missing", err=True)
+
+
+def _photos(photo: Path) -> list[Path]:
+    """The picture that is named, or those of a folder; what is none is said before anything is loaded."""
+    if photo.is_dir():
+        listed, unnamed = list_images([photo])
+        print_left_out(unnamed)
+        return [Path(image.id) for image in listed]
+    if not photo.is_file():
+        raise InputError(f"{photo} is not there: name an image file, a folder, or --id of an image of the index")
+    require_picture(photo)
+    return [photo]
+
+
+def _encoded(images: ImageIndex, files: Sequence[Path]) -> Iterator[tuple[Path, EncodedPixels]]:
+    """Each picture that can be read, encoded; others are named, and are an error where there is only one."""
+    for batch in images.hasher.encode_batches(files, "raise" if len(files) == 1 else "skip"):
+        print_left_out(batch.skipped)
+        for place, row in enumerate(batch.rows.tolist()):
+            own = slice(place, place + 1)
+            features = None if batch.features is None else batch.features[own]
+            yield files[row], EncodedPixels(batch.codes[own], features)
+
+
+def _open(page: str, file: Path | None) -> None:
+    if file is None:
+        # The browser reads it after this has ended.
+        with NamedTemporaryFile("w", suffix=".html", prefix="found-", encoding="utf-8", delete=False) as made:
+            made.write(page)
+            file = Path(made.name)
+    webbrowser.open(file.absolute().as_uri())
+
+
+def _row(found: Found) -> dict[str, Any]:
+    return {"id": found.id, **found.about, "near": found.percent, "path": str(found.path) if found.path.name else ""}
+
+
+def _found(images: ImageIndex, answers: Answers, radius: int | None) -> list[Found]:
+    ids, distances = answers.ids[0].tolist(), answers.distances[0].tolist()
+    scores = [None] * len(ids) if answers.scores is None else answers.scores[0].tolist()
+    rows = zip(ids, distances, scores, images.index.items(ids), strict=True)
+    return [
+        Found(
+            str(name),
+            images.path_of(item.metadata) or Path(),
+            of_bits(distance, images.index.code_length) if score is None else of_cosine(1 - score),
+            {"distance": distance, **{key: value for key, value in item.metadata.items() if key not in OF_THE_FILE}},
+        )
+        for name, distance, score, item in rows
+        if radius is None or distance <= radius
+    ]
