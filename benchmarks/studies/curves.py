@@ -186,6 +186,8 @@ def gallery(benchmark: str, folder: Path, file: Path) -> None:
             for edge in place.spines.values():
                 edge.set(color="black" if distance is None else "#1a7f37" if right else "#cf222e", linewidth=2.5)
     figure.savefig(file, dpi=80)
+    # A quarter of the bytes, and no difference that an eye sees at this size.
+    Image.open(file).convert("RGB").quantize(256).save(file, optimize=True)
 
 
 def main() -> None:
