@@ -9,7 +9,7 @@ from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.progress import count_steps
 from deephash_pipeline.hamming import HammingIndex
 from deephash_pipeline.hamming.engines import default_name, export_index, open_export
-from deephash_pipeline.hamming.engines.exporting import ROWS_AT_ONCE
+from deephash_pipeline.hamming.engines.exporting import EXPORTED_AT_ONCE
 from deephash_pipeline.hamming.engines.postgres import PostgresIndex
 from deephash_pipeline.hamming.replacing import holds_vectors
 
@@ -38,7 +38,7 @@ def export(index: Path, target: tuple[str, str], name: str | None, hnsw: bool) -
         HammingIndex.open(index, read_only=True) as codes,
         open_export(kind, address, name or default_name(index)) as exported,
     ):
-        with count_steps("batches", total=-(-len(codes) // ROWS_AT_ONCE)) as advance:
+        with count_steps("batches", total=-(-len(codes) // EXPORTED_AT_ONCE)) as advance:
             report = export_index(
                 codes,
                 exported,

@@ -28,7 +28,7 @@ from deephash_pipeline.hamming.features import FeatureType
 from deephash_pipeline.hamming.ids import checked_ids
 from deephash_pipeline.hamming.index import HammingIndex
 from deephash_pipeline.hamming.replacing import HASH_FUNCTION, replacing_index
-from deephash_pipeline.hamming.texts import label_names
+from deephash_pipeline.hamming.texts import stored_labels
 from deephash_pipeline.hashing import HASH_FUNCTIONS, HashFunction, require_hash_function
 from deephash_pipeline.provenance import content_digest
 
@@ -137,7 +137,7 @@ class Filling:
             raise InputError(f"{source.name} has one vector: give two at least, of shape (n, width)")
         self.source, self.settings = source, settings
         self.ids = None if ids is None else checked_ids(ids, None)[0]
-        self.classes = None if labels is None else label_names(labels)
+        self.classes = None if labels is None else stored_labels(labels)
         for what, values in (("ids", self.ids), ("labels", self.classes)):
             if values is not None and len(values) != source.count:
                 raise InputError(f"there are {len(values)} {what} for {source.count} vectors: give one for each")

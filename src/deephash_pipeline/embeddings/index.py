@@ -26,7 +26,7 @@ from deephash_pipeline.hamming.coded import CodedItems
 from deephash_pipeline.hamming.conditions import Where
 from deephash_pipeline.hamming.index import HammingIndex
 from deephash_pipeline.hamming.replacing import HASH_FUNCTION, holds_vectors, refuse_exchanged
-from deephash_pipeline.hamming.texts import label_names
+from deephash_pipeline.hamming.texts import stored_labels
 from deephash_pipeline.provenance import content_digest
 from deephash_pipeline.retrieval.codes import check_count
 
@@ -211,7 +211,7 @@ class VectorIndex(CodedItems):
         """
         unit = self._unit(vectors, "vectors")
         if labels is not None:
-            metadata = {**(metadata or {}), "label": label_names(labels)}
+            metadata = {**(metadata or {}), "label": stored_labels(labels)}
         features = unit if self.index.features else None
         self.index.add(ids, self.coder.codes(unit), metadata, features=features, replace=replace)
 

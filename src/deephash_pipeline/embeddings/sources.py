@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.extras import installing
 from deephash_pipeline.embeddings.numbers import array_of, reals, rows_of_lists, widened
-from deephash_pipeline.hamming.features import ROWS_AT_ONCE
+from deephash_pipeline.hamming.features import FEATURES_AT_ONCE
 
 SAFETENSORS_DTYPES = {"F16": "<f2", "F32": "<f4", "F64": "<f8", "BF16": "<u2", "I8": "|i1", "U8": "|u1"}
 VECTOR_SUFFIXES = {".npy": "npy", ".safetensors": "safetensors", ".parquet": "parquet", ".pq": "parquet"}
@@ -82,8 +82,8 @@ class ArrayVectors:
 
     def parts(self, rows: NDArray[np.int64]) -> Iterator[NDArray[Any]]:
         """The same, some at a time."""
-        for start in range(0, len(rows), ROWS_AT_ONCE):
-            yield self.take(rows[start : start + ROWS_AT_ONCE])
+        for start in range(0, len(rows), FEATURES_AT_ONCE):
+            yield self.take(rows[start : start + FEATURES_AT_ONCE])
 
 
 class ParquetVectors:

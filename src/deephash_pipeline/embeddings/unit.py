@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.hamming.features import ROWS_AT_ONCE
+from deephash_pipeline.hamming.features import FEATURES_AT_ONCE
 
 
 def unit_rows(vectors: NDArray[Any], name: str, rows: NDArray[np.int64]) -> NDArray[np.float32]:
@@ -27,8 +27,8 @@ def unit_rows(vectors: NDArray[Any], name: str, rows: NDArray[np.int64]) -> NDAr
     unit = np.empty(vectors.shape, dtype=np.float32)
     # With numbers of 16 bits numpy computes slowly, and rounds to them.
     peaks = np.empty(len(vectors), dtype=np.promote_types(vectors.dtype, np.float32))
-    for start in range(0, len(vectors), ROWS_AT_ONCE):
-        some = slice(start, start + ROWS_AT_ONCE)
+    for start in range(0, len(vectors), FEATURES_AT_ONCE):
+        some = slice(start, start + FEATURES_AT_ONCE)
         exact = vectors[some].astype(peaks.dtype)
         peaks[some] = np.abs(exact).max(axis=1, initial=0)
         with np.errstate(invalid="ignore", divide="ignore"):

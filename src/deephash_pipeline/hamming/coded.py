@@ -14,7 +14,7 @@ from deephash_pipeline.hamming.answers import Answers, Ids, ItemId
 from deephash_pipeline.hamming.conditions import Where
 from deephash_pipeline.hamming.index import HammingIndex
 from deephash_pipeline.hamming.searchable import Closing, Searchable
-from deephash_pipeline.hamming.texts import Texts, label_names, unknown
+from deephash_pipeline.hamming.texts import Texts, stored_labels, unknown
 
 
 class CodedItems(Closing, ABC):
@@ -135,7 +135,7 @@ class CodedItems(Closing, ABC):
             InputError: no item has one of them; the message names the nearest spelling.
         """
         wanted: list[Any] = []
-        for label in dict.fromkeys(label_names(labels)):
+        for label in dict.fromkeys(stored_labels(labels)):
             values = [label] if label in self._seen_labels else self._stored(label)
             if not values:
                 raise unknown(label, self.labels(), self.noun)

@@ -21,7 +21,7 @@ from deephash_pipeline.hamming.ledger import POSITION, ROW_DIGEST, Ledger
 
 WORTH_KEEPING = 65_536
 """Positions from which on reading them takes a while."""
-FORMAT = 1
+COLUMNS_FORMAT = 1
 SAMPLES = 64
 """Rows whose digests tell the state of a ledger from another."""
 
@@ -45,7 +45,7 @@ def keep_values(ledger: Ledger, column: str, codes: NDArray[Any], values: list[A
     # Of bytes JSON knows none.
     others = [value.hex() if isinstance(value, bytes) else value for value in others]
     of_bytes = sum(isinstance(value, bytes) for value in values)
-    about = {"format": FORMAT, "samples": _samples(ledger, len(codes)), "bytes": of_bytes}
+    about = {"format": COLUMNS_FORMAT, "samples": _samples(ledger, len(codes)), "bytes": of_bytes}
     arrays["others"] = np.frombuffer(json.dumps(others).encode(), dtype=np.uint8)
     arrays["about"] = np.frombuffer(json.dumps(about).encode(), dtype=np.uint8)
     with suppress(OSError), replacing(_file_of(ledger.path.parent, column)) as beside:
@@ -61,7 +61,7 @@ def kept_values(ledger: Ledger, column: str, stop: int) -> tuple[NDArray[Any], l
         with np.load(path, allow_pickle=False) as file:
             about = json.loads(file["about"].tobytes())
             codes = file["codes"]
-            if about["format"] != FORMAT or len(codes) > stop or not _agrees(ledger, about["samples"]):
+            if about["format"] != COLUMNS_FORMAT or len(codes) > stop or not _agrees(ledger, about["samples"]):
                 return None
             others = json.loads(file["others"].tobytes())
             numbers = file["numbers"].tolist() if "numbers" in file.files else []

@@ -23,7 +23,7 @@ from deephash_pipeline.hamming.conditions import (
     Tree,
     check_kinds,
 )
-from deephash_pipeline.hamming.filters import KINDS, Kind, kind_of
+from deephash_pipeline.hamming.filters import KINDS, ColumnKind, kind_of
 from deephash_pipeline.hamming.kernels.flags import look_up
 from deephash_pipeline.hamming.ledger import Ledger
 
@@ -49,10 +49,10 @@ class ColumnPart:
 
     codes: NDArray[Any]
     values: list[Any]
-    starts: dict[Kind, int]
+    starts: dict[ColumnKind, int]
     places_of_tag: dict[str, list[int]]
 
-    def has_kind(self, kind: Kind) -> bool:
+    def has_kind(self, kind: ColumnKind) -> bool:
         """Whether there is a value of a kind."""
         first, last = self._section(kind)
         return first < last
@@ -76,7 +76,7 @@ class ColumnPart:
             first = 1 + (bisect_left if operator == ">=" else bisect_right)(self.values, value, *places)
         return (self.codes >= first) & (self.codes < last)
 
-    def _section(self, kind: Kind) -> tuple[int, int]:
+    def _section(self, kind: ColumnKind) -> tuple[int, int]:
         """Numbers of the first value of a kind, and of the first after it."""
         later = [self.starts[other] for other in KINDS[KINDS.index(kind) + 1 :]]
         return self.starts[kind], later[0] if later else len(self.values) + 1
@@ -112,7 +112,7 @@ def column_part(values: list[Any]) -> ColumnPart:
         distinct, places = np.unique(np.array(values), return_inverse=True)
         return _numbered(places.astype(np.int32) + np.int32(1), distinct.tolist())
     flat = [tuple(value) if isinstance(value, list) else value for value in values] if list in kinds else values
-    of_kind: dict[Kind, list[Any]] = {kind: [] for kind in KINDS}
+    of_kind: dict[ColumnKind, list[Any]] = {kind: [] for kind in KINDS}
     for value in set(flat) - {None}:
         of_kind[kind_of(value)].append(value)
     ordered = [value for kind in KINDS for value in sorted(of_kind[kind])]
@@ -123,7 +123,7 @@ def column_part(values: list[Any]) -> ColumnPart:
 
 def _numbered(codes: NDArray[Any], values: list[Any]) -> ColumnPart:
     """A part of numbers and the values that they are of, of a kind after the other."""
-    starts: dict[Kind, int] = {}
+    starts: dict[ColumnKind, int] = {}
     first = 0
     for kind in KINDS:
         first = bisect_left(values, KINDS.index(kind), first, key=lambda value: KINDS.index(kind_of(value)))
@@ -184,10 +184,10 @@ class Columns:
         given = [value for part in self._until(column, stop) for value in part.given()]
         return [given[position] for position in positions.tolist()]
 
-    def has_kind(self, column: str, kind: Kind) -> bool:
+    def has_kind(self, column: str, kind: ColumnKind) -> bool:
         """Whether a column has a value of a kind, or had one; a list of tags is text as well."""
         stop = int(self._ledger.settings()["next_position"])
-        kinds: Iterable[Kind] = ("text", "tags") if kind == "text" else (kind,)
+        kinds: Iterable[ColumnKind] = ("text", "tags") if kind == "text" else (kind,)
         return any(part.has_kind(each) for part in self._until(column, stop) for each in kinds)
 
     def keep(self, names: Iterable[str]) -> None:

@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.hamming.filters import KINDS, Kind, kind_of, storable
+from deephash_pipeline.hamming.filters import KINDS, ColumnKind, kind_of, storable
 
 Where = Mapping[str, Any]
 Tree = tuple[Any, ...]
 """``("$and", trees)``, ``("$or", trees)``, ``("$not", tree)``, ``("$id", ids)`` or (column, operator, value)."""
-HasKind = Callable[[str, Kind], bool]
+HasKind = Callable[[str, ColumnKind], bool]
 """Whether a column has a value of a kind."""
 EQUALS, DIFFERS, IN, NOT_IN, PREFIX = "=", "!=", "in", "not in", "prefix"
 RANGES = ("<", "<=", ">", ">=")

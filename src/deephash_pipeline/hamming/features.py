@@ -13,7 +13,7 @@ FeatureType = Literal["float16", "int8"]
 SCALE_BYTES = 4
 LARGEST_INT8 = 127
 LONGEST = 1e18
-ROWS_AT_ONCE = 256
+FEATURES_AT_ONCE = 256
 """What is computed with them stays in the cache of a processor."""
 
 
@@ -65,8 +65,8 @@ class FeatureForm:
                 raise InputError("features has a row whose numbers are 0 in 16 bits; scale features up.")
             return rows
         rows = np.empty((len(real), self.columns), dtype=self.dtype)
-        for start in range(0, len(real), ROWS_AT_ONCE):
-            some = slice(start, start + ROWS_AT_ONCE)
+        for start in range(0, len(real), FEATURES_AT_ONCE):
+            some = slice(start, start + FEATURES_AT_ONCE)
             # In float64 no number is too small to be divided by.
             exact = real[some].astype(np.float64)
             peaks = np.abs(exact).max(axis=1, keepdims=True)

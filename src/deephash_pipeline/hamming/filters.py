@@ -12,8 +12,8 @@ from deephash_pipeline.hamming.ids import is_unicode
 from deephash_pipeline.hamming.ledger import quoted
 from deephash_pipeline.hamming.written import MARK, written
 
-Kind = Literal["numbers", "text", "bytes", "tags"]
-KINDS: tuple[Kind, ...] = ("numbers", "text", "bytes", "tags")
+ColumnKind = Literal["numbers", "text", "bytes", "tags"]
+KINDS: tuple[ColumnKind, ...] = ("numbers", "text", "bytes", "tags")
 # SQLite takes 2,000 in a table; two are the ledger's.
 MOST_COLUMNS = 1998
 
@@ -67,7 +67,7 @@ def _storable_column(name: str, values: Sequence[Any]) -> list[Any]:
     return [written(storable(name, value)) for value in listed]
 
 
-def kind_of(value: Any) -> Kind:
+def kind_of(value: Any) -> ColumnKind:
     """What a value is compared as; truth is a number.
 
     Example:

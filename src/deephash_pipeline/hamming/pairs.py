@@ -17,7 +17,7 @@ from deephash_pipeline.hamming.snapshots import Snapshot
 from deephash_pipeline.retrieval.codes import code_words
 from deephash_pipeline.retrieval.kernels.compiled import in_threads, threads_to_use
 
-ROWS_AT_ONCE = 65_536
+PAIRED_AT_ONCE = 65_536
 # Pairs that are in memory at a time, and of those a block has.
 PAIRS_AT_ONCE = 1 << 23
 PAIRS_IN_BLOCK = 1 << 18
@@ -85,8 +85,8 @@ def near_items(one: Snapshot, other: Snapshot | None, code_length: int, radius: 
 def codes_at(snapshot: Snapshot, rows: NDArray[np.int64]) -> NDArray[np.uint64]:
     """Codes of many rows, uint64 (rows, words), with working memory for some of them."""
     codes = np.empty((len(rows), snapshot.words), dtype=np.uint64)
-    for start in range(0, len(rows), ROWS_AT_ONCE):
-        codes[start : start + ROWS_AT_ONCE] = snapshot.words_of(rows[start : start + ROWS_AT_ONCE])
+    for start in range(0, len(rows), PAIRED_AT_ONCE):
+        codes[start : start + PAIRED_AT_ONCE] = snapshot.words_of(rows[start : start + PAIRED_AT_ONCE])
     return codes
 
 

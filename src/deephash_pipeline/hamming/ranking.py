@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from deephash_pipeline.hamming.codes import Codes
 from deephash_pipeline.hamming.kernels.items import list_items
 from deephash_pipeline.hamming.kernels.keys import ROW_BITS, ROW_MASK, STATUS
-from deephash_pipeline.hamming.kernels.nearest import Found, Part, scan_part, slice_part
+from deephash_pipeline.hamming.kernels.nearest import KeptOfQueries, Part, scan_part, slice_part
 from deephash_pipeline.hamming.kernels.sliced import working_memory
 from deephash_pipeline.hamming.kernels.within import (
     FIRST,
     ITEMS,
-    PLACE,
+    NEXT_QUERY,
     PROGRESS,
     QUERY,
     WANTED,
@@ -97,7 +97,7 @@ def _nearest_of_some(
     status = np.zeros((len(queries), STATUS), dtype=np.int64)
     status[:, 0] = code_length
     searched = [_with_rare_rows_alone(part, len(queries)) for part in parts]
-    found: Found = (keys, counts, firm, status)
+    found: KeptOfQueries = (keys, counts, firm, status)
 
     def answer(first: int, stop: int) -> None:
         working = working_memory(queries[first:stop], code_length) if sliced else None
@@ -173,7 +173,7 @@ def _list_within(first: int, stop: int, sought: _Sought) -> List:
     working = working_memory(queries[first:stop], code_length) if sliced else None
     for part in (part for part in parts if part.distinct):
         by_bits = working is not None and part.distinct >= SLICED_CODES
-        progress[QUERY], progress[FIRST], progress[PLACE] = first, 0, 0 if by_bits else first
+        progress[QUERY], progress[FIRST], progress[NEXT_QUERY] = first, 0, 0 if by_bits else first
         while not (
             slice_within(first, stop, _for_kernels(part), code_length, radius, found, progress, working)
             if by_bits

@@ -17,7 +17,7 @@ from deephash_pipeline.hamming.snapshots import Snapshot
 from deephash_pipeline.hamming.store import MADE_BY, Store
 from deephash_pipeline.retrieval.codes import check_count
 
-ROWS_AT_ONCE = 65_536
+READ_AT_ONCE = 65_536
 
 
 class ReadableIndex:
@@ -109,8 +109,8 @@ class ReadableIndex:
         """Ids in the order of insertion, as they are when the iteration begins."""
         snapshot = self._store.current()
         rows = snapshot.rows()
-        for start in range(0, len(rows), ROWS_AT_ONCE):
-            yield from snapshot.ids_of(rows[start : start + ROWS_AT_ONCE]).tolist()
+        for start in range(0, len(rows), READ_AT_ONCE):
+            yield from snapshot.ids_of(rows[start : start + READ_AT_ONCE]).tolist()
 
     def batches(self, size: int) -> Iterator[tuple[NDArray[np.int64], list[Item], NDArray[np.float32]]]:
         """Positions, ascending, items and their features, so many at a time, as they are when the iteration begins.

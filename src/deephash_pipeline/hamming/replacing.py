@@ -21,7 +21,7 @@ HASHER = "hasher.safetensors"
 ONNX_HASHER = "hasher.onnx"
 HASH_FUNCTION = "hash_function.safetensors"
 PICTURES = "pictures"
-LOOKS, SECONDS_BETWEEN_LOOKS = 50, 0.02
+LOOKS, SECONDS_A_LOOK = 50, 0.02
 PICTURE = re.compile(rf"{PICTURES}/[0-9a-f]{{32}}\.png")
 SEGMENT = re.compile(rf"{SEGMENTS}/{SEGMENT_NAME.pattern}")
 COLUMN = re.compile(rf"{COLUMNS}/[0-9a-f]{{32}}\.npz")
@@ -94,7 +94,7 @@ def refuse_exchanged(path: Path) -> None:
     for _ in range(LOOKS):
         if place.exists() or not former.is_dir():
             return
-        time.sleep(SECONDS_BETWEEN_LOOKS)
+        time.sleep(SECONDS_A_LOOK)
     command = shlex.join(["mv", str(former), str(place)])
     raise InputError(f"{path} was being replaced when that was broken off: `{command}` brings it back")
 

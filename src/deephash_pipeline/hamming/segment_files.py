@@ -27,7 +27,7 @@ from deephash_pipeline.hamming.segments import Contents, Segment, segment_of
 MAGIC = b"deephash codes 1\n"
 ALIGNMENT = 64
 DIGEST_BYTES = 16
-ROWS_AT_ONCE = 16_384
+DIGESTED_AT_ONCE = 16_384
 SomeFeatures = Sequence[tuple[NDArray[Any], NDArray[np.int64]]]
 """Arrays of features, and which rows of each."""
 FEATURES_SUFFIX = ".z"
@@ -65,8 +65,8 @@ def made_segment(kept: Iterable[Segment], added: Contents | None, folder: Path |
 
 def _pieces(features: SomeFeatures) -> Iterator[NDArray[Any]]:
     for array, rows in features:
-        for start in range(0, len(rows), ROWS_AT_ONCE):
-            some = rows[start : start + ROWS_AT_ONCE]
+        for start in range(0, len(rows), DIGESTED_AT_ONCE):
+            some = rows[start : start + DIGESTED_AT_ONCE]
             yield np.ascontiguousarray(array[some])
             mapping = _mapping_of(array)
             if isinstance(mapping, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):

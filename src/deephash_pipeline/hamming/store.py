@@ -41,7 +41,7 @@ TAIL_ITEMS = 16_384
 MERGED_ITEMS = 262_144
 # Items with features fill memory and disk much sooner.
 MERGED_BYTES = 2**28
-ATTEMPTS = 20
+READING_ATTEMPTS = 20
 
 
 def unreadable(error: OSError, folder: Path | None) -> InputError:
@@ -166,7 +166,7 @@ class Store:
 
     def _follow(self, anew: bool = False) -> None:
         """Read from the ledger what is new since the present state, or all of it, and map the segments it names."""
-        for attempt in range(ATTEMPTS):
+        for attempt in range(READING_ATTEMPTS):
             version = self.ledger.version()
             with self.ledger.transaction(reading=True):
                 settings = self.ledger.settings()
@@ -180,7 +180,7 @@ class Store:
                 segments = self._mapped(entries) if entries else []
             except FileNotFoundError as error:
                 # A writer may have merged segments in between; then the ledger names others by now.
-                if attempt == ATTEMPTS - 1 or not self.read_only:
+                if attempt == READING_ATTEMPTS - 1 or not self.read_only:
                     raise InputError(f"{error.filename} is missing; restore it from a backup.") from error
                 continue
             except OSError as error:

@@ -56,14 +56,14 @@ def one_form(label: str) -> str:
     return unicodedata.normalize("NFC", label)
 
 
-def label_names(labels: Texts) -> list[str]:
+def stored_labels(labels: Texts) -> list[str]:
     """Labels in the form that an index stores.
 
     Raises:
         InputError: see `texts`.
 
     Example:
-        >>> label_names([3, "cat"])
+        >>> stored_labels([3, "cat"])
         ['3', 'cat']
     """
     return [one_form(label) for label in texts("label", labels)]

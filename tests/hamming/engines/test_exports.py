@@ -145,7 +145,7 @@ def test_codes_of_any_length_are_compared_as_they_are(connect, code_length):
 
 def test_an_export_is_repeated_continued_and_brought_up_to_date(connect, monkeypatch):
     index = small_index(items=2000)
-    monkeypatch.setattr("deephash_pipeline.hamming.engines.exporting.ROWS_AT_ONCE", 500)
+    monkeypatch.setattr("deephash_pipeline.hamming.engines.exporting.EXPORTED_AT_ONCE", 500)
     broken = connect("again")
     put, calls = broken.put, []
 

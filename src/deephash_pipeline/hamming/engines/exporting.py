@@ -11,7 +11,7 @@ from deephash_pipeline.hamming import HammingIndex
 from deephash_pipeline.hamming.engines.exported import ExportedIndex
 from deephash_pipeline.hamming.engines.rows import About, row_of
 
-ROWS_AT_ONCE = 5000
+EXPORTED_AT_ONCE = 5000
 MOST_VALUES = 1000
 CHECKED_QUERIES = 20
 CHECKED_NEIGHBOURS = 10
@@ -73,7 +73,7 @@ def export_index(
     there = dict(zip(positions.tolist(), digests.tolist(), strict=True))
     kept = written = 0
     exported: list[NDArray[np.int64]] = [np.empty(0, dtype=np.int64)]
-    for some, items, features in index.batches(ROWS_AT_ONCE):
+    for some, items, features in index.batches(EXPORTED_AT_ONCE):
         rows = list(map(row_of, some.tolist(), items, features[:, : form.width]))
         new = [row for row in rows if there.get(row.position) != row.digest]
         if new:
@@ -83,8 +83,8 @@ def export_index(
         advance(kept + written)
     ours = np.concatenate(exported)
     surplus = np.setdiff1d(positions, ours)
-    for start in range(0, len(surplus), ROWS_AT_ONCE):
-        target.delete(surplus[start : start + ROWS_AT_ONCE].tolist())
+    for start in range(0, len(surplus), EXPORTED_AT_ONCE):
+        target.delete(surplus[start : start + EXPORTED_AT_ONCE].tolist())
     values = {name: index.values(name, MOST_VALUES) for name in index.columns}
     kinds_of = {name: index.kinds(name) for name in index.columns}
     last = int(ours[-1]) if len(ours) else -1

@@ -26,7 +26,7 @@ PADDED_BITS = 64
 # Milvus answers with so many hits at most.
 MOST_HITS = 16_384
 HITS_AT_ONCE = 500_000
-POSITIONS_AT_ONCE = 10_000
+POSITIONS_OF_A_QUERY = 10_000
 LONGEST_ID = 65_535
 SECONDS_TO_CONNECT = 5
 PORT = 19530
@@ -111,7 +111,7 @@ class MilvusIndex(ExportedIndex):
     def stored(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Positions, ascending, and digests of the rows that are there."""
         wanted = {"filter": "position >= 0", "output_fields": ["position", "digest"]}
-        pages = self._asked("query_iterator", self.name, batch_size=POSITIONS_AT_ONCE, **wanted)
+        pages = self._asked("query_iterator", self.name, batch_size=POSITIONS_OF_A_QUERY, **wanted)
         found = list[tuple[int, int]]()
         while rows := pages.next():
             found += [(row["position"], row["digest"]) for row in rows]

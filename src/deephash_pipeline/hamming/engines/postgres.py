@@ -23,7 +23,7 @@ LARGEST_EF_SEARCH = 1000
 SMALLEST_EF_SEARCH = 40
 MOST_NAME_BYTES = 50
 # For each address of a name, such as that of IPv4 and that of IPv6.
-SECONDS_TO_CONNECT = 5
+SECONDS_AN_ADDRESS = 5
 
 
 class PostgresIndex(ExportedIndex):
@@ -193,7 +193,7 @@ class PostgresIndex(ExportedIndex):
             try:
                 connection = self._idle.get_nowait()
             except queue.Empty:
-                connection = self._psycopg.connect(self._url, autocommit=True, connect_timeout=SECONDS_TO_CONNECT)
+                connection = self._psycopg.connect(self._url, autocommit=True, connect_timeout=SECONDS_AN_ADDRESS)
             try:
                 yield connection
             finally:

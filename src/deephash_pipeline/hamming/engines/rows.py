@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.hamming import Item, ItemId
-from deephash_pipeline.hamming.filters import Kind, storable
+from deephash_pipeline.hamming.filters import ColumnKind, storable
 
-DIGEST_BYTES = 8
-NO_FEATURES = np.empty(0, dtype=np.float16)
+ROW_DIGEST_BYTES = 8
+NO_ROW_FEATURES = np.empty(0, dtype=np.float16)
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Row:
     digest: int
 
 
-def row_of(position: int, item: Item, features: NDArray[np.floating] = NO_FEATURES) -> Row:
+def row_of(position: int, item: Item, features: NDArray[np.floating] = NO_ROW_FEATURES) -> Row:
     """The row of an item.
 
     Raises:
@@ -59,7 +59,7 @@ def row_of(position: int, item: Item, features: NDArray[np.floating] = NO_FEATUR
     code = item.code.tobytes()
     vector = features.astype("<f2")
     content = json.dumps([position, item.id]).encode() + b"\0" + code + b"\0" + metadata.encode() + vector.tobytes()
-    digest = hashlib.blake2b(content, digest_size=DIGEST_BYTES).digest()
+    digest = hashlib.blake2b(content, digest_size=ROW_DIGEST_BYTES).digest()
     return Row(position, item.id, code, metadata, vector, int.from_bytes(digest, "little", signed=True))
 
 
@@ -89,7 +89,7 @@ class About:
     last_position: int = -1
     made_by: str | None = None
 
-    def has_kind(self, column: str, kind: Kind) -> bool:
+    def has_kind(self, column: str, kind: ColumnKind) -> bool:
         """Whether a column has a value of a kind; an earlier version has exported without saying so."""
         return column not in self.kinds or kind in self.kinds[column]
 

@@ -41,9 +41,9 @@ def _fetch(_context: Any, _array: Any, _byte: Any) -> tuple[Any, Callable[..., A
 
 
 # An int8, or a float16 in a uint16, as float32: numba knows no float16.
-widened: Any = intrinsic(_widened)
+half_as_float32: Any = intrinsic(_widened)
 # Ask for the line of memory at a byte of an array.
-fetch: Any = intrinsic(_fetch)
+fetch_line: Any = intrinsic(_fetch)
 
 
 @compiled(fastmath={"reassoc", "contract", "nsz"})
@@ -80,11 +80,11 @@ def squared_distances(
             later = rows[query, min(item + AHEAD, items - 1)] - first_row
             if 0 <= later < size:
                 for byte in range(later * stride, (later + 1) * stride, LINE):
-                    fetch(features, byte)
+                    fetch_line(features, byte)
             numbers = features[row]
             scale = numbers[width:].view(np.float32)[0] if scaled else np.float32(1)
             total = np.float32(0)
             for place in range(width):
-                difference = asked[place] - scale * widened(numbers[place])
+                difference = asked[place] - scale * half_as_float32(numbers[place])
                 total += difference * difference
             scores[query, item] = total

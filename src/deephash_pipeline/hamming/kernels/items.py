@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deephash_pipeline.hamming.kernels.keys import KEYS, ROW_BITS, ROW_MASK, sort_keys
-from deephash_pipeline.hamming.kernels.nearest import Found, Part, is_allowed
+from deephash_pipeline.hamming.kernels.nearest import KeptOfQueries, Part, is_allowed
 from deephash_pipeline.hamming.kernels.vectors import fetch
 from deephash_pipeline.retrieval.kernels.compiled import inner, kernel
 
@@ -64,7 +64,7 @@ def list_items(
     part: Part,
     code_of: NDArray[np.uint32],
     stop_row: int,
-    found: Found,
+    found: KeptOfQueries,
     listed: NDArray[np.int64],
     answers: NDArray[np.int64],
     distances: NDArray[np.int32],

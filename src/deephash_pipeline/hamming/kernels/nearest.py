@@ -16,7 +16,7 @@ from deephash_pipeline.hamming.kernels.sliced import (
     CODE,
     DISTANCE,
     NONE,
-    ONE,
+    ONE_WORD,
     QUERIES_AT_ONCE,
     UNIT_BITS,
     UNIT_TRIPLES,
@@ -56,7 +56,7 @@ Part = tuple[
 - by_code: whether keys have codes, which takes no look at `rows`; only if all rows may be found;
 - first_row: number of the part's first row in the index.
 """
-Found = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
+KeptOfQueries = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
 """What is kept of queries:
 
 - keys: int64 (queries, at least 3 k);
@@ -69,7 +69,7 @@ Found = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[n
 @inner
 def is_allowed(allowed: Any, row: int) -> bool:
     """Whether a bitmap, uint64 (words,), has a row; an empty one has all."""
-    return len(allowed) == 0 or (allowed[row >> 6] >> np.uint64(row & 63)) & ONE != NONE
+    return len(allowed) == 0 or (allowed[row >> 6] >> np.uint64(row & 63)) & ONE_WORD != NONE
 
 
 @inner
@@ -135,7 +135,9 @@ def _scan_codes(
 
 
 @kernel
-def scan_part(first_query: int, stop_query: int, queries: NDArray[np.uint64], part: Part, k: int, found: Found) -> None:
+def scan_part(
+    first_query: int, stop_query: int, queries: NDArray[np.uint64], part: Part, k: int, found: KeptOfQueries
+) -> None:
     """Let queries walk the codes of a part of an index, all of them a block before any of them the next.
 
     Args:
@@ -170,7 +172,7 @@ def slice_part(
     part: Part,
     code_length: int,
     k: int,
-    found: Found,
+    found: KeptOfQueries,
     working: Working,
 ) -> None:
     """Do what `scan_part` does, bit by bit, see `sliced`: worth it for some 24 queries.

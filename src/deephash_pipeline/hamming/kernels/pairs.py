@@ -19,7 +19,7 @@ CHUNK_ROWS = 512
 BLOCK_ROWS = 64
 DISTANCE_BITS = 13
 LONGEST_DIGIT = 11
-SLICE, PLACE = 0, 1
+SLICE, TABLE_ENTRY = 0, 1
 """Where in a table the search is: which slice, and which of its entries."""
 _FACTOR = np.uint64(0x9E37_79B9_7F4A_7C15)
 _HALF = np.uint64(32)
@@ -216,7 +216,7 @@ def pairs_in_table(
         _sort_slice(entries[base : base + size], bits, order, spare)
         for place in range(size):
             rows[place] = np.int64(entries[base + np.int64(order[place] & _LOW)] & _LOW)
-        last, place = min(size, stop), at[PLACE]
+        last, place = min(size, stop), at[TABLE_ENTRY]
         while place < last:
             run_stop = place + 1
             while run_stop < size and order[run_stop] >> _HALF == order[place] >> _HALF:
@@ -243,7 +243,7 @@ def pairs_in_table(
                             if _ask_block(chunk, np.uint64(block), code, prefix, distances) > farthest:
                                 continue
                             if count + BLOCK_ROWS > len(found):
-                                at[PLACE], counts[1] = tile, count
+                                at[TABLE_ENTRY], counts[1] = tile, count
                                 return False
                             marked = _mark_near(distances, farthest)
                             if least > begin + block:
@@ -270,5 +270,5 @@ def pairs_in_table(
                 counts[0] = count
             place = run_stop
         at[SLICE] += 1
-        at[PLACE] = 0
+        at[TABLE_ENTRY] = 0
     return True

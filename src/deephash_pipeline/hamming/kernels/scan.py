@@ -14,7 +14,7 @@ from llvmlite import ir
 from numba import types
 from numpy.typing import NDArray
 
-from deephash_pipeline.hamming.kernels.sliced import CODE, DISTANCE, NONE, ONE, WORD_CODES
+from deephash_pipeline.hamming.kernels.sliced import CODE, DISTANCE, NONE, ONE_WORD, WORD_CODES
 from deephash_pipeline.hamming.kernels.vectors import ROW_WORDS, Vectors, cgutils, instructions, pointer_to
 from deephash_pipeline.retrieval.kernels.compiled import inner, popcount
 
@@ -152,15 +152,15 @@ def scan_chunk(
         for word in range(length):
             distances[place] += popcount(words[word, first + place] ^ queries[query, word])
         if np.int64(distances[place]) <= limit:
-            marks[place // WORD_CODES] |= ONE << np.uint64(place % WORD_CODES)
+            marks[place // WORD_CODES] |= ONE_WORD << np.uint64(place % WORD_CODES)
     listed = 0
     for group in range((size + WORD_CODES - 1) // WORD_CODES):
         marked = marks[group]
         if len(of_use):
             marked &= of_use[first // WORD_CODES + group]
         while marked != NONE:
-            lowest = marked & (~marked + ONE)
-            code = group * WORD_CODES + np.int64(popcount(lowest - ONE))
+            lowest = marked & (~marked + ONE_WORD)
+            code = group * WORD_CODES + np.int64(popcount(lowest - ONE_WORD))
             near[listed, CODE], near[listed, DISTANCE] = first + code, np.int64(distances[code])
             listed += 1
             marked ^= lowest

@@ -38,7 +38,7 @@ CODE, DISTANCE = 0, 1
 """Columns of a list of near codes."""
 
 NONE = np.uint64(0)
-ONE = np.uint64(1)
+ONE_WORD = np.uint64(1)
 _EVERY_EIGHTH = np.uint64(0x0101_0101_0101_0101)
 _TOGETHER = np.uint64(0x0102_0408_1020_4080)
 
@@ -277,15 +277,15 @@ def list_marked(sums: Any, query: int, marks: Any, first: int, begin: int, stop:
     for lane in range(ROW_WORDS):
         of_any |= marks[lane]
     while of_any != NONE:
-        lowest = of_any & (~of_any + ONE)
-        bit = popcount(lowest - ONE)
+        lowest = of_any & (~of_any + ONE_WORD)
+        bit = popcount(lowest - ONE_WORD)
         of_any ^= lowest
         for lane in range(ROW_WORDS):
             code = first + ROW_WORDS * np.int64(bit) + lane
             if marks[lane] & lowest != NONE and begin <= code < stop:
                 distance = NONE
                 for digit in range(sums.shape[1]):
-                    distance |= ((sums[query, digit, lane] >> bit) & ONE) << np.uint64(digit)
+                    distance |= ((sums[query, digit, lane] >> bit) & ONE_WORD) << np.uint64(digit)
                 near[listed, CODE], near[listed, DISTANCE] = code, np.int64(distance)
                 listed += 1
     return listed

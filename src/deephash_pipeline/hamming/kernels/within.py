@@ -33,7 +33,7 @@ from deephash_pipeline.hamming.kernels.sliced import (
 from deephash_pipeline.hamming.kernels.vectors import ROW_WORDS
 from deephash_pipeline.retrieval.kernels.compiled import inner, kernel
 
-ITEMS, QUERY, FIRST, PLACE, WANTED, PROGRESS = 0, 1, 2, 3, 4, 5
+ITEMS, QUERY, FIRST, NEXT_QUERY, WANTED, PROGRESS = 0, 1, 2, 3, 4, 5
 """Places in the progress of a search, int64: items found; query and code to go on with, and the query's place among
 those that pass a block together; room that is wanted; and how many numbers these are."""
 
@@ -79,7 +79,7 @@ def scan_within(
         part: part to search.
         radius: the largest distance that counts.
         found: list, written from the number of items found on.
-        progress: int64 (PROGRESS,), where to begin, with the first query in PLACE; written.
+        progress: int64 (PROGRESS,), where to begin, with the first query in NEXT_QUERY; written.
 
     Returns:
         Whether all is done; or else a longer list is needed.
@@ -91,15 +91,15 @@ def scan_within(
     while progress[FIRST] < codes:
         first = progress[FIRST]
         stop = min(first + CHUNK_CODES, codes)
-        while progress[PLACE] < stop_query:
-            query = progress[PLACE]
+        while progress[NEXT_QUERY] < stop_query:
+            query = progress[NEXT_QUERY]
             listed = scan_chunk(words, first, stop, queries, query, radius, of_use, distances, marks, near)
             if listed:
                 if not _has_room(part, first, stop, keys, progress):
                     return False
                 _take(near, listed, part, query, keys, owners, progress)
-            progress[PLACE] += 1
-        progress[PLACE] = progress[QUERY]
+            progress[NEXT_QUERY] += 1
+        progress[NEXT_QUERY] = progress[QUERY]
         progress[FIRST] = stop
     return True
 
@@ -124,7 +124,7 @@ def slice_within(
         code_length: bits per code.
         radius: the largest distance that counts, at most the code length.
         found: see `scan_within`.
-        progress: see `scan_within`; PLACE counts from QUERY.
+        progress: see `scan_within`; NEXT_QUERY counts from QUERY.
         working: arrays of `working_memory`, for these queries.
 
     Returns:
@@ -153,7 +153,7 @@ def slice_within(
                 triples = min(UNIT_TRIPLES, (code_length - unit * UNIT_BITS + 2) // 3)
                 tabulate(planes, unit * UNIT_BITS, (triples + 7) // 8 * 8, table)
                 last = unit == units - 1
-                for query in range(first_of_some + (progress[PLACE] if last else 0), stop_of_some):
+                for query in range(first_of_some + (progress[NEXT_QUERY] if last else 0), stop_of_some):
                     # A single unit needs no memory of each query.
                     place_of = query - first_of_some if units > 1 else 0
                     at = (unit * entries.shape[1] + query - first_query) * UNIT_TRIPLES
@@ -165,11 +165,11 @@ def slice_within(
                         add_8(table, entries, at, sums, place_of * digits, digits, unit > 0)
                     if last and mark_near(sums, place_of * digits, digits, radius, marks):
                         if not _has_room(part, first, stop, keys, progress):
-                            progress[PLACE] = query - first_of_some
+                            progress[NEXT_QUERY] = query - first_of_some
                             return False
                         listed = list_marked(sums, place_of, marks[0], first, first, stop, near)
                         _take(near, listed, part, query, keys, owners, progress)
-            progress[PLACE], progress[FIRST] = 0, stop
+            progress[NEXT_QUERY], progress[FIRST] = 0, stop
         progress[QUERY], progress[FIRST] = stop_of_some, 0
     return True
 

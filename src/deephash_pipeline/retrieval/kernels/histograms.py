@@ -33,10 +33,10 @@ NO_BITS = np.uint64(0)
 ALL = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
 VECTOR_WORDS = 8
 # Rows of working memory: the binary digits of a distance, enough for 4,096 bits and more, and four more.
-CARRIES, MARKED, NARROWED, EIGHT, ROWS = 13, 14, 15, 16, 17
+CARRIES, MARKED, NARROWED, EIGHT, TABLE_ROWS = 13, 14, 15, 16, 17
 
 # Where the rows start. Indices are unsigned: those need no test for counting from the end, and so loops vectorise.
-_START = tuple(np.uint64(row * BLOCK_WORDS) for row in range(ROWS))
+_START = tuple(np.uint64(row * BLOCK_WORDS) for row in range(TABLE_ROWS))
 
 
 def difference_tables(words: NDArray[np.uint64], code_length: int) -> NDArray[np.uint64]:
@@ -109,9 +109,9 @@ def counting_memory(tables: Any) -> Any:
     A processor takes a load for one of a value just stored if the addresses agree in their last digits, and waits.
     """
     row_bytes = 8 * BLOCK_WORDS
-    memory = np.zeros((ROWS + 1) * BLOCK_WORDS, dtype=np.uint64)
+    memory = np.zeros((TABLE_ROWS + 1) * BLOCK_WORDS, dtype=np.uint64)
     first = (tables.ctypes.data + row_bytes // 2 - memory.ctypes.data) % row_bytes // 8
-    return memory[first : first + ROWS * BLOCK_WORDS]
+    return memory[first : first + TABLE_ROWS * BLOCK_WORDS]
 
 
 @compiled()
