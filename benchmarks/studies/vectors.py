@@ -1,0 +1,268 @@
+"""Indexes of vectors side by side, in one process on one thread: ours, faiss, usearch and, if it is there, hnswlib.
+
+    python -m benchmarks.studies.vectors --items 200000 --numbers 384        # vectors by the recipe below
+    python -m benchmarks.studies.vectors --vectors embeddings.npy            # your own; the last 1,000 rows are queries
+
+Recipe: normal numbers whose variance falls along the directions as (1 + i / 8)^-1.1, not rotated, and added to one
+of a thousand centres of the same spectrum; scaled to length 1. Neighbours are those of the exact cosine. An index
+is tuned as its guide says: its one knob of the search is raised until recall@10 is reached. Times are CPU time, the
+median of three rounds in which all indexes take turns: other work on the machine disturbs it less than the wall's.
+"""
+
+import argparse
+import json
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import faiss
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.documents import markdown_table, three_digits
+from benchmarks.measuring import describe_run, use_one_thread
+from deephash_pipeline.embeddings import VectorIndex
+
+Floats = NDArray[np.float32]
+Rows = NDArray[np.int64]
+
+K, BATCH, SINGLES, CHANGED, ROUNDS = 10, 500, 100, 1000, 3
+GOALS = (0.95, 0.99)
+CENTRES, ONE_PERCENT = 1000, 100
+EFFORTS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
+
+
+def of_length_1(rows: Floats) -> Floats:
+    """Scale rows to length 1."""
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+def recipe(items: int, numbers: int, seed: int = 0) -> Floats:
+    """Make vectors with the spectrum of sentence embeddings, float32 (items, numbers), of length 1."""
+    generator = np.random.default_rng(seed)
+    scale = ((1 + np.arange(numbers) / 8) ** -0.55).astype(np.float32)
+    centres = generator.normal(size=(CENTRES, numbers)).astype(np.float32) * scale
+    rows = generator.normal(size=(items, numbers)).astype(np.float32) * scale
+    return of_length_1(rows + 0.7 * centres[generator.integers(0, CENTRES, items)])
+
+
+class Tried(NamedTuple):
+    """An index of one kind.
+
+    Attributes:
+        search: rows of the k nearest of queries, with so much effort, and only where a bitmap says if there is one.
+        size: bytes.
+        add: adds vectors; None if it cannot.
+        remove: removes the rows that were added; None if it cannot.
+        filtered: whether the search takes a bitmap.
+    """
+
+    search: Callable[[Floats, float, NDArray[np.bool_] | None], Rows]
+    size: Callable[[], int]
+    add: Callable[[Floats], Any] | None = None
+    remove: Callable[[Rows], Any] | None = None
+    filtered: bool = False
+
+
+def ours(vectors: Floats, folder: Path, **options: Any) -> Tried:
+    """Make an index of this package."""
+    index = VectorIndex.build(folder, vectors, metadata={"chosen": np.arange(len(vectors)) % ONE_PERCENT}, **options)
+
+    def search(queries: Floats, effort: float, allowed: NDArray[np.bool_] | None) -> Rows:
+        where = None if allowed is None else {"chosen": 0}
+        return np.asarray(index.search(queries, K, where, recall=effort).ids, dtype=np.int64)
+
+    def add(rows: Floats) -> None:
+        ids = range(len(vectors), len(vectors) + len(rows))
+        index.add(rows, ids, metadata={"chosen": np.ones(len(rows), dtype=np.int64)})
+
+    size = lambda: sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())  # noqa: E731
+    return Tried(search, size, add, lambda ids: index.remove(ids.tolist()), True)
+
+
+def of_faiss(vectors: Floats, recipe_of_index: str, knob: str | None) -> Tried:
+    """Make an index of faiss by its factory."""
+    index = faiss.index_factory(vectors.shape[1], recipe_of_index, faiss.METRIC_INNER_PRODUCT)
+    index.train(vectors)
+    index.add(vectors)
+    space = faiss.ParameterSpace()
+
+    def search(queries: Floats, effort: float, allowed: NDArray[np.bool_] | None) -> Rows:
+        if knob is not None and allowed is None:
+            for name in knob.split(","):
+                space.set_index_parameter(index, name, int(effort))
+        parameters = None
+        if allowed is not None:
+            selector = faiss.IDSelectorBatch(np.flatnonzero(allowed))
+            if "HNSW" in recipe_of_index:
+                parameters = faiss.SearchParametersHNSW(sel=selector, efSearch=int(effort))
+            elif "IVF" in recipe_of_index:
+                parameters = faiss.SearchParametersIVF(sel=selector, nprobe=int(effort))
+            else:
+                parameters = faiss.SearchParameters(sel=selector)
+        return index.search(queries, K, params=parameters)[1]
+
+    removes = "HNSW" not in recipe_of_index and "Refine" not in recipe_of_index
+    return Tried(
+        search,
+        lambda: len(faiss.serialize_index(index)),
+        index.add,
+        index.remove_ids if removes else None,
+        "Refine" not in recipe_of_index,
+    )
+
+
+def of_usearch(vectors: Floats) -> Tried:
+    """Make a graph of usearch, of numbers of one byte."""
+    from usearch.index import Index  # noqa: PLC0415
+
+    index = Index(ndim=vectors.shape[1], metric="cos", dtype="i8")
+    index.add(np.arange(len(vectors)), vectors, threads=1)
+
+    def search(queries: Floats, effort: float, allowed: NDArray[np.bool_] | None) -> Rows:
+        index.expansion_search = max(K, int(effort))
+        return np.atleast_2d(index.search(queries, K, threads=1).keys).astype(np.int64)
+
+    def add(rows: Floats) -> None:
+        index.add(np.arange(len(vectors), len(vectors) + len(rows)), rows, threads=1)
+
+    return Tried(search, lambda: int(index.serialized_length), add, lambda ids: index.remove(ids, threads=1))
+
+
+def of_hnswlib(vectors: Floats) -> Tried:
+    """Make a graph of hnswlib."""
+    import hnswlib  # noqa: PLC0415
+
+    index = hnswlib.Index(space="ip", dim=vectors.shape[1])
+    index.init_index(len(vectors) + CHANGED, ef_construction=200, M=16)
+    index.set_num_threads(1)
+    index.add_items(vectors)
+
+    def search(queries: Floats, effort: float, allowed: NDArray[np.bool_] | None) -> Rows:
+        index.set_ef(max(K, int(effort)))
+        chosen = None if allowed is None else lambda row: bool(allowed[row])
+        return index.knn_query(queries, K, filter=chosen)[0].astype(np.int64)
+
+    def remove(ids: Rows) -> None:
+        for row in ids.tolist():
+            index.mark_deleted(row)
+
+    add = lambda rows: index.add_items(rows, np.arange(len(vectors), len(vectors) + len(rows)))  # noqa: E731
+    return Tried(search, index.index_file_size, add, remove, True)
+
+
+def kinds(vectors: Floats, folder: Path) -> Iterator[tuple[str, Callable[[], Tried], Sequence[float]]]:
+    """Yield the name of each index, how to make it, and the efforts to try."""
+    lists = int(4 * len(vectors) ** 0.5)
+    wanted = (0.9, 0.95, 0.97, 0.98, 0.99, 0.995)
+    yield "ours, default", lambda: ours(vectors, folder / "default"), wanted
+    yield "ours, 256 bits", lambda: ours(vectors, folder / "256", code_length=256), wanted
+    yield "ours, float16", lambda: ours(vectors, folder / "float16", rescore="float16"), wanted
+    yield "faiss Flat", lambda: of_faiss(vectors, "Flat", None), (1,)
+    yield f"faiss IVF{lists}, SQ8", lambda: of_faiss(vectors, f"IVF{lists},SQ8", "nprobe"), EFFORTS
+    yield "faiss HNSW32", lambda: of_faiss(vectors, "HNSW32", "efSearch"), tuple(16 * e for e in EFFORTS[:8])
+    sub = vectors.shape[1] // 4
+    fine = "k_factor_rf"
+    yield f"faiss PQ{sub}x4fs, SQ8", lambda: of_faiss(vectors, f"PQ{sub}x4fs,Refine(SQ8)", fine), EFFORTS
+    rabitq = f"IVF{lists},RaBitQfs,Refine(SQ8)"
+    yield f"faiss IVF{lists}, RaBitQfs, SQ8", lambda: of_faiss(vectors, rabitq, f"nprobe,{fine}"), EFFORTS
+    yield "usearch HNSW, int8", lambda: of_usearch(vectors), tuple(16 * e for e in EFFORTS[:8])
+    if find_spec("hnswlib"):
+        yield "hnswlib", lambda: of_hnswlib(vectors), tuple(16 * e for e in EFFORTS[:8])
+
+
+def seconds(work: Callable[[], Any]) -> float:
+    """CPU time of something."""
+    began = time.process_time()
+    work()
+    return time.process_time() - began
+
+
+def recall(found: Rows, truth: Rows) -> float:
+    """Share of the true neighbours that were found."""
+    return float(np.mean([len(np.intersect1d(*rows)) / len(rows[1]) for rows in zip(found, truth, strict=True)]))
+
+
+def measure(vectors: Floats, queries: Floats) -> list[dict[str, Any]]:
+    """Build all indexes, tune them, and let them take turns."""
+    exact = faiss.IndexFlatIP(vectors.shape[1])
+    exact.add(vectors)
+    truth = exact.search(queries, K)[1]
+    allowed = np.arange(len(vectors)) % ONE_PERCENT == 0
+    chosen = faiss.SearchParameters(sel=faiss.IDSelectorBatch(np.flatnonzero(allowed)))
+    truth_of_chosen = exact.search(queries[:SINGLES], K, params=chosen)[1]
+    folder = Path(tempfile.mkdtemp(prefix="vectors-"))
+    tried: dict[str, Tried] = {}
+    rows: dict[str, dict[str, Any]] = {}
+    tuned: dict[str, dict[float, float]] = {}
+    for name, make, efforts in kinds(vectors, folder):
+        made: list[Tried] = []
+        built = seconds(lambda make=make, made=made: made.append(make()))  # type: ignore[misc]
+        index = tried[name] = made[0]
+        rows[name] = {"index": name, "build s": three_digits(built), "bytes": round(index.size() / len(vectors))}
+        reached = [(recall(index.search(queries, effort, None), truth), effort) for effort in efforts]
+        tuned[name] = {goal: next((e for found, e in reached if found >= goal), 0) for goal in GOALS}
+        rows[name]["highest recall"] = f"{max(reached)[0]:.3f}"
+        print(rows[name], tuned[name], flush=True)
+    times: dict[tuple[str, str], list[float]] = {}
+    for _ in range(ROUNDS):
+        for name, index in tried.items():
+            for goal, effort in tuned[name].items():
+                if effort:
+                    batch = seconds(lambda i=index, e=effort: i.search(queries[:BATCH], e, None))  # type: ignore[misc]
+                    times.setdefault((name, f"{goal:.2f}, batch"), []).append(batch / BATCH)
+                    single = seconds(
+                        lambda i=index, e=effort: [i.search(queries[q : q + 1], e, None) for q in range(SINGLES)]  # type: ignore[misc]
+                    )
+                    times.setdefault((name, f"{goal:.2f}, single"), []).append(single / SINGLES)
+            if index.filtered:
+                effort = tuned[name][GOALS[0]] or 64
+                under = seconds(lambda i=index, e=effort: i.search(queries[:SINGLES], e, allowed))  # type: ignore[misc]
+                times.setdefault((name, "1 % of items"), []).append(under / SINGLES)
+    more = of_length_1(queries[:CHANGED] + np.float32(0.01))
+    added = np.arange(len(vectors), len(vectors) + len(more))
+    for name, index in tried.items():
+        for goal in GOALS:
+            for kind in ("batch", "single"):
+                values = times.get((name, f"{goal:.2f}, {kind}"))
+                rows[name][f"{goal:.2f}, {kind}"] = three_digits(1000 * float(np.median(values))) if values else "never"
+        rows[name]["recall of 1 %"] = "no"
+        if index.filtered:
+            found = index.search(queries[:SINGLES], tuned[name][GOALS[0]] or 64, allowed)
+            rows[name]["recall of 1 %"] = f"{recall(found, truth_of_chosen):.3f}"
+        under_condition = times.get((name, "1 % of items"))
+        rows[name]["1 %"] = three_digits(1000 * float(np.median(under_condition))) if under_condition else "no"
+        rows[name]["add"] = three_digits(seconds(lambda i=index: i.add(more))) if index.add else "no"  # type: ignore[misc]
+        can = index.add and index.remove
+        rows[name]["remove"] = three_digits(seconds(lambda i=index: i.remove(added))) if can else "no"  # type: ignore[misc]
+    shutil.rmtree(folder, ignore_errors=True)
+    return list(rows.values())
+
+
+def main() -> None:
+    """Measure, and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--items", type=int, default=200_000)
+    parser.add_argument("--numbers", type=int, default=384)
+    parser.add_argument("--vectors", type=Path)
+    parser.add_argument("--json", type=Path)
+    given = parser.parse_args()
+    use_one_thread()
+    faiss.omp_set_num_threads(1)
+    if given.vectors is None:
+        rows = recipe(given.items + CHANGED, given.numbers)
+    else:
+        rows = of_length_1(np.load(given.vectors).astype(np.float32))
+    table = measure(rows[:-CHANGED], rows[-CHANGED:])
+    print(f"{len(rows) - CHANGED:,} x {rows.shape[1]}. {describe_run(('faiss-cpu', 'usearch', 'numba'))}")
+    print(markdown_table(table))
+    if given.json is not None:
+        given.json.write_text(json.dumps(table, indent=2))
+
+
+if __name__ == "__main__":
+    main()
