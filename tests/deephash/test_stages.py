@@ -18,7 +18,7 @@ from deephash_pipeline.deephash import (
     initialise_hash_layer,
     pretrain,
 )
-from deephash_pipeline.deephash.fine_tune import warn_if_collapsed, warn_of_true_loss
+from deephash_pipeline.deephash.collapse import warn_if_collapsed, warn_of_true_loss
 from deephash_pipeline.deephash.hasher import ImageHasher
 from deephash_pipeline.training import TrainingParameters
 

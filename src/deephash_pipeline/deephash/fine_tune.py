@@ -1,7 +1,6 @@
 """Simultaneous fine-tuning: all layers on one loss, the exponentiated loss Q (Algorithm 1) or a rival's."""
 
-import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from types import MappingProxyType
 from typing import NamedTuple
@@ -12,9 +11,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from deephash_pipeline.common.cell import Cell
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.randomness import derive_seed
+from deephash_pipeline.deephash.collapse import warn_of_true_loss
 from deephash_pipeline.deephash.experiment import Run
 from deephash_pipeline.deephash.fine_tuning_parameters import FineTuningParameters
 from deephash_pipeline.deephash.hasher import ImageHasher
@@ -27,12 +26,6 @@ from deephash_pipeline.losses import LOSSES, HashingLoss, SimilarityBits, Simila
 from deephash_pipeline.losses.labels import number_of_classes
 from deephash_pipeline.networks import ClassificationHead, HashLayer, HashNetwork, build_hash_layer, initialise
 from deephash_pipeline.training import ArrayInputs, LabelledInputs, first_batch, train
-
-logger = logging.getLogger(__name__)
-
-# If a larger share of images has one code, nothing was learned, or nearly all are of one class.
-LOSS_OF_INDEPENDENT_CODES = 1.0
-ALIKE = 0.9
 
 
 class PreTrainedWeights(NamedTuple):
@@ -149,43 +142,6 @@ def measure_with_trunk(
         return measure(network)
     finally:
         network.add_module("trunk", trained)
-
-
-def warn_of_true_loss(course: Sequence[float], run: Run) -> None:
-    """Log a warning if the codes' loss has risen above that of independent codes, which is about 1.
-
-    Args:
-        course: loss of the signs of u after each epoch, see `ExponentiatedLoss`.
-        run: the training.
-
-    Example:
-        >>> from deephash_pipeline.deephash import Experiment
-        >>> run = Run(Experiment(benchmark="digits", network="lenet", seed=0), Cell(method="deephash", code_length=48))
-        >>> warn_of_true_loss([0.9, 0.2], run)  # it has learned
-    """
-    if course[-1] > max(LOSS_OF_INDEPENDENT_CODES, course[0]):
-        logger.warning(
-            "%s: the codes are worse than independent ones, their true loss has risen to %.2f: lower "
-            "`fine_tuning.%s.training.learning_rate`, or train the network better before it",
-            *(run.name, course[-1], run.cell.method),
-        )
-
-
-def warn_if_collapsed(codes: NDArray[np.uint8], hasher: ImageHasher) -> None:
-    """Log a warning if nearly all of the packed codes (n, bytes) are one.
-
-    Example:
-        >>> hasher, images = ImageHasher.pretrained("digits-48"), np.eye(28, dtype=np.uint8).reshape(1, 1, 28, 28)
-        >>> warn_if_collapsed(hasher.encode(np.concatenate([images, 255 * images])), hasher)  # they differ
-    """
-    _, counts = np.unique(codes, axis=0, return_counts=True)
-    if counts.max() > ALIKE * len(codes):
-        cell = Cell(method=hasher.description.method, code_length=hasher.code_length)
-        logger.warning(
-            "%s: training has collapsed, %d of %d images have the same code; a smaller learning rate may help "
-            "(`fine_tuning.%s.training.learning_rate`)",
-            *(cell.namespace, counts.max(), len(codes), cell.method),
-        )
 
 
 def seed_of(run: Run) -> int:

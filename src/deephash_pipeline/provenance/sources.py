@@ -3,9 +3,8 @@
 Definitions are followed from name to name within the package: those that a function names, those that these name, and
 so on, through whatever ``__init__`` hands a name on, and what numba's ``overload`` puts in the place of a function. Of
 files that are no code, such as templates, the content counts where their names stand. Of a table of names
-(`common.registry.Registry`) the entries count that the parameters name. What has no effect does not count: comments,
-docstrings, how lines are broken, annotations, what is only shown (`code_text.SHOWN_ATTRIBUTES`), and modules that only
-record (`WITHOUT_EFFECT`).
+(`common.registry.Registry`) the entries count that the parameters name. Not what has no effect: comments, docstrings,
+annotations, what is only shown (`code_text.SHOWN_ATTRIBUTES`), and modules that only record (`WITHOUT_EFFECT`).
 """
 
 import ast

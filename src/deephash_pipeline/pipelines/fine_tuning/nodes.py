@@ -8,8 +8,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from deephash_pipeline.deephash.collapse import warn_if_collapsed
 from deephash_pipeline.deephash.experiment import Experiment, Run
-from deephash_pipeline.deephash.fine_tune import PreTrainedWeights, fine_tune, warn_if_collapsed
+from deephash_pipeline.deephash.fine_tune import PreTrainedWeights, fine_tune
 from deephash_pipeline.deephash.fine_tuning_parameters import FineTuningParameters
 from deephash_pipeline.deephash.hasher import ImageHasher
 from deephash_pipeline.deephash.training_set import TrainingSet
