@@ -14,9 +14,12 @@ from PIL import Image, ImageDraw, ImageEnhance, ImageOps
 
 from deephash_pipeline.deephash import FeatureExtractor, ImageHasher
 from deephash_pipeline.deephash.feature_hash import learned_hash
+from deephash_pipeline.hamming.replacing import delete_index
 from deephash_pipeline.hashing import ITQ
 from deephash_pipeline.photographs import ImageIndex, add_files, list_images
+from deephash_pipeline.photographs.duplicates import finding, fingerprints, kept
 from deephash_pipeline.photographs.duplicates.candidates import whitened
+from deephash_pipeline.photographs.duplicates.levels import Level
 from tests.cli.test_photographs import extractor  # noqa: F401 - a small network in the place of that for photographs
 from tests.cli.test_search import one_line
 
@@ -98,6 +101,9 @@ def test_levels_differ_in_how_much_may_have_changed(command, tmp_path, level, co
     captioned.save(tmp_path / "photos" / "captioned.png")
     [group] = found(command, tmp_path, tmp_path / "photos", level)["groups"]
     assert names(group) - {"a.png", "a.jpg"} == set(copies)
+    measured = Level(level.removeprefix("--")).measured
+    assert measured in command("duplicates", tmp_path / "photos", level).output
+    assert all(word in command("duplicates", "--help").output for word in measured.split())
 
 
 def page_of(form):
@@ -277,6 +283,52 @@ def test_features_of_unchanged_files_are_those_of_an_index(command, folder, tmp_
     scene(2).save(folder / "new.png")
     assert found(command, tmp_path, folder, "--index", index)["groups"] == expected["groups"]
     assert sum(computed) == 2
+
+
+@pytest.fixture
+def worked(monkeypatch):
+    """Names of the files that are decoded, and pairs that are laid on each other, while the test runs."""
+    read, laid = [], []
+    batches, register = fingerprints.image_batches, finding.register
+    monkeypatch.setattr(
+        fingerprints, "image_batches", lambda paths, *rest: read.extend(p.name for p in paths) or batches(paths, *rest)
+    )
+    monkeypatch.setattr(finding, "register", lambda *pair: laid.append(pair) or register(*pair))
+    return read, laid
+
+
+def test_a_second_look_reads_and_compares_what_is_new_alone(command, folder, tmp_path, index, worked):
+    read, laid = worked
+    first = found(command, tmp_path, folder, "--index", index)
+    assert read and laid
+    read.clear()
+    laid.clear()
+    assert found(command, tmp_path, folder, "--index", index) == first
+    # A file without features in the index is read again.
+    assert (read, laid) == ([], [])
+    scene(1, (320, 240)).save(folder / "compressed.jpg", quality=70)
+    os.utime(folder / "compressed.jpg", (1, 1))
+    changed = found(command, tmp_path, folder, "--index", index)
+    assert read == ["compressed.jpg"]
+    assert laid
+    (index / "fingerprints.npz").unlink()
+    assert found(command, tmp_path, folder, "--index", index) == changed
+
+
+@pytest.mark.parametrize("content", [b"", b"no archive"])
+def test_fingerprints_that_are_damaged_or_of_other_code_are_made_again(
+    command, folder, tmp_path, index, worked, content, monkeypatch
+):
+    first = found(command, tmp_path, folder, "--index", index)
+    if content:
+        (index / "fingerprints.npz").write_bytes(content)
+    else:
+        monkeypatch.setattr(kept, "_code", lambda: "other")
+    worked[0].clear()
+    assert found(command, tmp_path, folder, "--index", index) == first
+    assert worked[0]
+    delete_index(index)
+    assert not index.exists()
 
 
 def test_features_of_another_network_are_not_taken(command, folder, tmp_path, index, computed, extractor, monkeypatch):  # noqa: F811

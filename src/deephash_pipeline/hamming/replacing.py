@@ -10,7 +10,7 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.common.folders import COLUMNS, INDEX_FILE, SEGMENTS
+from deephash_pipeline.common.folders import COLUMNS, FINGERPRINTS, INDEX_FILE, SEGMENTS
 from deephash_pipeline.common.stores import flush
 from deephash_pipeline.common.writing import cannot_write
 from deephash_pipeline.hamming.ledger import UNFINISHED, Ledger
@@ -24,10 +24,10 @@ PICTURES = "pictures"
 LOOKS, SECONDS_A_LOOK = 50, 0.02
 PICTURE = re.compile(rf"{PICTURES}/[0-9a-f]{{32}}\.png")
 SEGMENT = re.compile(rf"{SEGMENTS}/{SEGMENT_NAME.pattern}")
-COLUMN = re.compile(rf"{COLUMNS}/[0-9a-f]{{32}}\.npz")
+ARCHIVE = re.compile(rf"{COLUMNS}/[0-9a-f]{{32}}\.npz|{re.escape(FINGERPRINTS)}")
 # As `deephash_pipeline.common.stores.temporary_name` has it.
 UNFINISHED_FILE = (
-    r"\.(hasher|hash_function)\..+-[0-9a-f]{32}\.(safetensors|onnx|json)|"
+    r"\.(hasher|hash_function|fingerprints)\..+-[0-9a-f]{32}\.(safetensors|onnx|json|npz)|"
     rf"{COLUMNS}/\.[0-9a-f]{{32}}\.[^/]+-[0-9a-f]{{32}}\.npz"
 )
 OWN_FILE = re.compile(
@@ -153,11 +153,11 @@ def _is_own_segment(folder: Path, inside: str) -> bool:
     return is_segment(path) or _ledger_says(folder, "segments", "name", path.name)
 
 
-def _is_own_column(folder: Path, inside: str) -> bool:
-    """Tell whether an index has written a file of a column, by the names of its parts."""
+def _is_own_archive(folder: Path, inside: str) -> bool:
+    """Tell whether an archive is a column's, or has fingerprints, by the names of its parts."""
     try:
         with zipfile.ZipFile(folder / inside) as parts:
-            return {"about.npy", "codes.npy"} <= set(parts.namelist())
+            return {"about.npy", "hashes.npy" if inside == FINGERPRINTS else "codes.npy"} <= set(parts.namelist())
     except (OSError, zipfile.BadZipFile):
         return False
 
@@ -171,7 +171,7 @@ def _ledger_says(folder: Path, table: str, column: str, value: str) -> bool:
         return bool(ledger.rows(f"SELECT 1 FROM {table} WHERE {column} = ? LIMIT 1", [value]))
 
 
-KNOWN_INSIDE = ((PICTURE, _is_own_picture), (SEGMENT, _is_own_segment), (COLUMN, _is_own_column))
+KNOWN_INSIDE = ((PICTURE, _is_own_picture), (SEGMENT, _is_own_segment), (ARCHIVE, _is_own_archive))
 
 
 def tidy_former(path: Path) -> None:

@@ -7,7 +7,7 @@ picture, turned, mirrored, scaled and shifted, are those of the other.
 
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -20,6 +20,7 @@ from deephash_pipeline.images.batches import SkippedImage
 from deephash_pipeline.photographs.duplicates.candidates import candidates
 from deephash_pipeline.photographs.duplicates.fingerprints import Fingerprints, fingerprints
 from deephash_pipeline.photographs.duplicates.groups import Group, Photo, read_photo
+from deephash_pipeline.photographs.duplicates.kept import file_key, read_kept, write_kept
 from deephash_pipeline.photographs.duplicates.levels import Level
 from deephash_pipeline.photographs.duplicates.proposals import proposed
 from deephash_pipeline.photographs.duplicates.registration import Picture, Registration, register
@@ -80,11 +81,15 @@ def find_duplicates(  # noqa: PLR0913 - the folders of a user, and what is known
     for equal in same:
         for photo in equal[1:]:
             told(equal[0], photo)
-    prints = fingerprints([equal[0] for equal in same], extractor, index)
+    folder = None if index is None else index.folder
+    kept = read_kept(folder)
+    prints = fingerprints([equal[0] for equal in same], extractor, index, kept)
     skipped += [broken._replace(name=photo.name) for broken in prints.skipped for photo in same[broken.row]]
     sides = [{photo.reference for photo in same[row]} for row in prints.rows]
     asked, among = (np.array([not reference or side in both for both in sides], np.bool_) for side in (False, True))
+    keys = [file_key(equal[0].path) for equal in same]
     copies = Copies(prints, len(same), level.agreement)
+    copies.remember(keys, kept.pairs)
     neighbours = candidates(prints, asked, among)
     with count_steps("comparisons", total=len(neighbours)) as advance:
         for done, (row, others) in enumerate(neighbours, start=1):
@@ -103,6 +108,7 @@ def find_duplicates(  # noqa: PLR0913 - the folders of a user, and what is known
         if len(found) > 1 and (not reference or len({photo.reference for photo in found}) > 1)
     ]
     groups = [proposed(found, copies.registered) for found in track(several, "groups", len(several))]
+    copies.keep(folder, keys)
     return Duplicates(sorted(groups, key=lambda group: group.members[0].photo.name), skipped, len(photos))
 
 
@@ -118,6 +124,21 @@ class Copies:
 
     def _made(self, row: int) -> Picture:
         return Picture(self._prints.greys[self._places[row]].astype(np.float32) / np.float32(255))
+
+    def remember(self, keys: Sequence[str], pairs: Mapping[tuple[str, str], Registration]) -> None:
+        """Take over how pictures agree from an earlier look, by the names of their files."""
+        rows = {key: row for row, key in enumerate(keys) if row in self._places}
+        for names, found in pairs.items():
+            if names[0] in rows and names[1] in rows:
+                one, other = rows[names[0]], rows[names[1]]
+                self._known[min(one, other), max(one, other)] = found if one < other else found.turned_round()
+
+    def keep(self, folder: Path | None, keys: Sequence[str]) -> None:
+        """Keep beside an index what is known of pictures and of how they agree."""
+        rows = self._prints.rows.tolist()
+        of_files = list(zip(self._prints.hashes, self._prints.greys, strict=True))
+        pairs = {(self._places[one], self._places[other]): found for (one, other), found in self._known.items()}
+        write_kept(folder, [keys[row] for row in rows], of_files, pairs)
 
     def registered(self, one: int, other: int) -> Registration:
         """How two pictures agree, and where the one lies on the other."""

@@ -12,7 +12,9 @@ from deephash_pipeline.hashing.srh import unit_length_rows
 from deephash_pipeline.images.batches import ImageShape, SkippedImage, image_batches
 from deephash_pipeline.photographs.duplicates import perceptual_hash
 from deephash_pipeline.photographs.duplicates.groups import Photo
+from deephash_pipeline.photographs.duplicates.kept import Kept, file_key
 from deephash_pipeline.photographs.duplicates.known import known_features
+from deephash_pipeline.photographs.duplicates.perceptual_hash import ORIENTATIONS
 from deephash_pipeline.photographs.duplicates.registration import LONGER_SIDE, resized, scaled
 from deephash_pipeline.photographs.index import ImageIndex
 
@@ -39,31 +41,61 @@ class Fingerprints(NamedTuple):
 
 
 def fingerprints(
-    photos: Sequence[Photo], extractor: Callable[[], FeatureExtractor], index: ImageIndex | None = None
+    photos: Sequence[Photo],
+    extractor: Callable[[], FeatureExtractor],
+    index: ImageIndex | None = None,
+    kept: Kept | None = None,
 ) -> Fingerprints:
-    """Read pictures once, each for all that they are compared by; a single one is compared with nothing."""
-    rows, features, hashes, greys, skipped = [], [], [], [], []
+    """Read pictures once, each for all that they are compared by; a single one is compared with nothing.
+
+    Args:
+        photos: the pictures.
+        extractor: function that gives the network.
+        index: index whose features of unchanged files are taken.
+        kept: what is known of files; one of which the features are known too is not read.
+    """
+    found: dict[int, tuple[NDArray[np.float16], NDArray[np.uint8], NDArray[np.uint8]]] = {}
+    skipped: list[SkippedImage] = []
     with count_steps("pictures", total=len(photos)) as advance:
         network = extractor() if len(photos) > 1 else None
         known = known_features(index, network, {photo.path for photo in photos}) if index and network else {}
+        if kept is not None:
+            for row, photo in enumerate(photos):
+                if photo.path in known and (of_file := kept.prints.get(file_key(photo.path))) is not None:
+                    found[row] = known[photo.path], *of_file
+                    advance(f"{len(found)} of {len(photos)}")
+        to_read = [] if network is None else [row for row in range(len(photos)) if row not in found]
         shape: ImageShape = (1,) if network is None else network.image_shape
-        to_read = [] if network is None else [photo.path for photo in photos]
-        for batch in image_batches(to_read, shape, DECODED_AT_A_TIME, "skip"):
+        paths = [photos[row].path for row in to_read]
+        for batch in image_batches(paths, shape, DECODED_AT_A_TIME, "skip"):
             assert network is not None
-            rows += batch.rows.tolist()
-            skipped += [broken._replace(name=photos[broken.row].name) for broken in batch.skipped]
-            stored = [known.get(photos[row].path) for row in batch.rows]
+            rows = [to_read[place] for place in batch.rows]
+            skipped += [
+                broken._replace(row=to_read[broken.row], name=photos[to_read[broken.row]].name)
+                for broken in batch.skipped
+            ]
+            stored = [known.get(photos[row].path) for row in rows]
             computed = iter(unit_length_rows(network(batch.pixels[[z is None for z in stored]])).astype(np.float16))
-            features += [next(computed) if z is None else z for z in stored]
-            weights = GREY if network.image_shape[0] == len(GREY) else np.ones(1, np.float32)
-            grey = np.einsum("nchw,c->nhw", batch.pixels, weights)
-            for photo, one in zip((photos[row] for row in batch.rows), grey, strict=True):
-                hashes.append(resized(one, (perceptual_hash.SIDE, perceptual_hash.SIDE)))
-                size = scaled((photo.width, photo.height), LONGER_SIDE / max(photo.width, photo.height))
-                greys.append(np.rint(resized(one, size)).astype(np.uint8))
+            features = [next(computed) if z is None else z for z in stored]
+            found |= dict(zip(rows, _of_pixels(batch.pixels, [photos[row] for row in rows], features), strict=True))
             for _ in (*batch.rows, *batch.skipped):
-                advance(f"{len(rows) + len(skipped)} of {len(photos)}")
-    joined = np.stack(features) if features else np.empty((0, 1), np.float16)
-    squares = np.array(hashes, dtype=np.float32).reshape(-1, perceptual_hash.SIDE, perceptual_hash.SIDE)
-    packed = perceptual_hash.perceptual_hashes(squares)
-    return Fingerprints(np.array(rows, dtype=np.int64), joined, packed, greys, skipped)
+                advance(f"{len(found) + len(skipped)} of {len(photos)}")
+    order = sorted(found)
+    joined = np.stack([found[row][0] for row in order]) if order else np.empty((0, 1), np.float16)
+    packed = np.array([found[row][1] for row in order], dtype=np.uint8).reshape(
+        len(order), ORIENTATIONS, perceptual_hash.BITS // 8
+    )
+    return Fingerprints(np.array(order, dtype=np.int64), joined, packed, [found[row][2] for row in order], skipped)
+
+
+def _of_pixels(
+    pixels: NDArray[np.uint8], photos: Sequence[Photo], features: Sequence[NDArray[np.float16]]
+) -> list[tuple[NDArray[np.float16], NDArray[np.uint8], NDArray[np.uint8]]]:
+    """Features, pHash and the small picture of each of some pictures."""
+    weights = GREY if pixels.shape[1] == len(GREY) else np.ones(1, np.float32)
+    grey = np.einsum("nchw,c->nhw", pixels, weights)
+    side = perceptual_hash.SIDE
+    squares = np.array([resized(one, (side, side)) for one in grey], dtype=np.float32).reshape(-1, side, side)
+    sizes = [scaled((photo.width, photo.height), LONGER_SIDE / max(photo.width, photo.height)) for photo in photos]
+    small = [np.rint(resized(one, size)).astype(np.uint8) for one, size in zip(grey, sizes, strict=True)]
+    return list(zip(features, perceptual_hash.perceptual_hashes(squares), small, strict=True))
