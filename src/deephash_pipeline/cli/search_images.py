@@ -1,4 +1,4 @@
-"""What ``deephash-pipeline search`` does in an index of images."""
+"""Answers of ``deephash-pipeline search`` in an index of images."""
 
 import webbrowser
 from collections.abc import Iterator, Sequence

@@ -179,10 +179,12 @@ def _import_numba_without_scipy() -> None:
     # Not at the top: by itself it takes a twentieth of a second, and not everybody searches.
     from numba.np import linalg  # noqa: PLC0415
 
+    # Private: its own function imports SciPy to see whether it is there; nothing here calls BLAS through numba.
     looked_for, linalg.ensure_blas = linalg.ensure_blas, lambda: None
     try:
         importlib.import_module("numba.np.arraymath")
     finally:
+        # Private: as it was.
         linalg.ensure_blas = looked_for
 
 
