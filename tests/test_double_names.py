@@ -10,8 +10,8 @@ ENTRY_POINTS = {
 """Names that several modules have on purpose: what Kedro, Python and logging look for; commands named as the functions
 that they call; and what modules of one kind have, networks and kernels of one loss."""
 
-MOST_OF_FUNCTIONS_AND_CLASSES = 13
-MOST_OF_CONSTANTS = 36
+MOST_OF_FUNCTIONS_AND_CLASSES = 3
+MOST_OF_CONSTANTS = 1
 """As many as there were when they were counted: a new one takes another name."""
 
 

@@ -212,7 +212,7 @@ def test_copies_of_what_is_shown_are_hidden(command, colours, extractor, monkeyp
     rows = np.stack(list(z.values()))
     # By a network that was not trained, pictures are far nearer than photographs are.
     near = float(np.quantile(1 - rows @ rows.T, 0.1))
-    monkeypatch.setattr(distinct, "NEAR", near)
+    monkeypatch.setattr(distinct, "HIDDEN_DISTANCE", near)
     shown = found(1000, "--distinct")
     expected = []
     for name in everything:

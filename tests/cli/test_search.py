@@ -356,7 +356,7 @@ def test_a_service_on_an_address_of_ipv6_answers_there(command, built, monkeypat
 def test_a_service_that_watches_a_folder_finds_what_is_new_and_not_what_is_gone_and_says_once_what_it_leaves_out(
     command, index, photos, tmp_path, monkeypatch, caplog
 ):
-    monkeypatch.setattr("deephash_pipeline.cli.serve.SECONDS_BETWEEN_LOOKS", 0.05)
+    monkeypatch.setattr("deephash_pipeline.cli.serve.SECONDS_BETWEEN_UPDATES", 0.05)
     folder = tmp_path / "watched"
     shutil.copytree(photos / "3", folder)
     (folder / "notes.txt").touch()

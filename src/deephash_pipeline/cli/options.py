@@ -11,7 +11,7 @@ from deephash_pipeline.hamming.coded import CodedItems
 from deephash_pipeline.hamming.replacing import holds_vectors
 
 if TYPE_CHECKING:
-    from deephash_pipeline.photographs.stored import Runtime
+    from deephash_pipeline.photographs.stored import AskedRuntime
 
 FOLDER = click.Path(path_type=Path)
 FILE = click.Path(path_type=Path, dir_okay=False, allow_dash=True)
@@ -30,7 +30,7 @@ def opened(
     engine: str | None = None,
     approximate: bool = False,
     read_only: bool = True,
-    runtime: "Runtime" = "auto",
+    runtime: "AskedRuntime" = "auto",
 ) -> CodedItems:
     """Open an index of images or vectors, or the hasher of one of images with codes in another engine."""
     if engine is None:

@@ -81,7 +81,7 @@ def search(
     of_vectors = {"queries": vectors, "where": where, "column": column, "recall": recall}
     refuse_without_vectors(of_vectors, f"{index} is no index of vectors; leave it out, or name another INDEX")
     # A search of vectors needs nothing of images.
-    from deephash_pipeline.cli.search_images import AskedFor, Shown, search_images  # noqa: PLC0415
+    from deephash_pipeline.cli.search_images import AskedFor, ShownAnswer, search_images  # noqa: PLC0415
 
     asked = AskedFor(index, photo, name, k, radius, labels, rescore, only_distinct, engine, approximate, device)
-    search_images(asked, Shown(html_file, opens, overwrite, as_json))
+    search_images(asked, ShownAnswer(html_file, opens, overwrite, as_json))

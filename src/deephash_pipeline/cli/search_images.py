@@ -18,11 +18,11 @@ from deephash_pipeline.hashers.base import EncodedPixels
 from deephash_pipeline.photographs import ImageIndex, list_images
 from deephash_pipeline.photographs.changes import OF_THE_FILE
 from deephash_pipeline.photographs.distinct import distinct
-from deephash_pipeline.photographs.found_page import Asked, Found, is_page, render_found
+from deephash_pipeline.photographs.found_page import AskedPicture, Found, is_found_page, render_found
 from deephash_pipeline.photographs.listing import require_picture
 from deephash_pipeline.photographs.nearness import of_bits, of_cosine
 
-SHOWN = ("near", "folder", "path")
+SHOWN_COLUMNS = ("near", "folder", "path")
 
 
 class AskedFor(NamedTuple):
@@ -41,7 +41,7 @@ class AskedFor(NamedTuple):
     device: str
 
 
-class Shown(NamedTuple):
+class ShownAnswer(NamedTuple):
     """How answers are shown, by the options of the command."""
 
     html_file: Path | None
@@ -50,7 +50,7 @@ class Shown(NamedTuple):
     as_json: bool
 
 
-def search_images(asked_for: AskedFor, shown: Shown) -> None:
+def search_images(asked_for: AskedFor, shown: ShownAnswer) -> None:
     """Find the images that are most like a photo, each of a folder, or an image of the index, and show them.
 
     Raises:
@@ -65,7 +65,7 @@ def search_images(asked_for: AskedFor, shown: Shown) -> None:
     if rescore and name is not None:
         raise InputError("--rescore is for a photo: leave it out with --id")
     if html_file is not None:
-        check_outputs([html_file], [index], [is_page] if overwrite else [])
+        check_outputs([html_file], [index], [is_found_page] if overwrite else [])
     files = [] if photo is None else _photos(photo)
     with opened(index, device if photo else "cpu", engine, approximate) as images:
         assert isinstance(images, ImageIndex)
@@ -84,11 +84,11 @@ def search_images(asked_for: AskedFor, shown: Shown) -> None:
             return _found(images, distinct(images.index, ask, k) if only_distinct else ask(k), radius)
 
         if name is not None:
-            asked = [Asked(name, images.path_of(images.index.get(name).metadata) or Path(), found(name))]
+            asked = [AskedPicture(name, images.path_of(images.index.get(name).metadata) or Path(), found(name))]
         else:
             if rescore:
                 images.require_features()
-            asked = [Asked(str(path), path, found(query)) for path, query in _encoded(images, files)]
+            asked = [AskedPicture(str(path), path, found(query)) for path, query in _encoded(images, files)]
     page = render_found(asked, f"Found in {index}") if html_file or opens else ""
     if html_file is not None:
         write_all({html_file: page.encode()})
@@ -101,7 +101,9 @@ def search_images(asked_for: AskedFor, shown: Shown) -> None:
         for each in asked:
             if len(asked) > 1:
                 click.echo(f"{'' if each is asked[0] else chr(10)}{each.name}")
-            print_rows([{"near": row.near, "folder": row.folder, "path": row.shown} for row in each.rows], False, SHOWN)
+            print_rows(
+                [{"near": row.near, "folder": row.folder, "path": row.shown} for row in each.rows], False, SHOWN_COLUMNS
+            )
     if approximate and not as_json:
         click.echo("approximate: near images may be missing", err=True)
 

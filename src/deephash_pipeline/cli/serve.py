@@ -22,12 +22,12 @@ from deephash_pipeline.hamming.coded import CodedItems
 from deephash_pipeline.hamming.replacing import holds_vectors
 from deephash_pipeline.images.decoding import formats
 from deephash_pipeline.photographs import ImageIndex, Watch
-from deephash_pipeline.photographs.stored import Runtime, is_foreign_model
+from deephash_pipeline.photographs.stored import AskedRuntime, is_foreign_model
 
 ANYWHERE = ("0.0.0.0", "::")
 HERE = ("127.0.0.1", "::1", "localhost")
 SECONDS_TO_END = 10
-SECONDS_BETWEEN_LOOKS = 10.0
+SECONDS_BETWEEN_UPDATES = 10.0
 
 
 @click.command()
@@ -64,7 +64,7 @@ def serve(
     max_megapixels: int,
     allow_urls: bool,
     max_pending: int,
-    runtime: Runtime,
+    runtime: AskedRuntime,
     column: str | None,
     vectors: Path | None,
     opens: bool,
@@ -164,7 +164,7 @@ def _watched(index: ImageIndex, paths: Sequence[str]) -> Iterator[None]:
             if line and (line != said or not line.startswith("not ")):
                 click.echo(line, err=True)
             said = line
-            ended.wait(SECONDS_BETWEEN_LOOKS)
+            ended.wait(SECONDS_BETWEEN_UPDATES)
 
     thread = threading.Thread(target=watch, name="watching", daemon=True)
     thread.start()

@@ -15,9 +15,9 @@ from deephash_pipeline.provenance import content_digest
 
 STAMP = "stamp"
 """Column of the metadata: size and time of change of the file when it was encoded."""
-DIGEST = "digest"
+DIGEST_COLUMN = "digest"
 """Column of the metadata: of the content of that file."""
-OF_THE_FILE = (STAMP, DIGEST)
+OF_THE_FILE = (STAMP, DIGEST_COLUMN)
 """Columns that are no answer to a question about an image."""
 
 
@@ -74,7 +74,11 @@ def compared(index: HammingIndex, images: Sequence[ListedImage], verify: bool = 
             of_another
             or (image.labelled and not has_label(item, image.label))
             or (stamp is not None and stamped.stamp not in (None, stamp))
-            or (verify and stamped.stamp is not None and with_digest(stamped, image.path).digest != item.get(DIGEST))
+            or (
+                verify
+                and stamped.stamp is not None
+                and with_digest(stamped, image.path).digest != item.get(DIGEST_COLUMN)
+            )
         ):
             result.to_encode.append(stamped._replace(id=name))
             result.changed.add(name)
@@ -114,7 +118,7 @@ def _copies(index: HammingIndex, images: Sequence[ListedImage]) -> list[tuple[Li
     """Those of some images whose content an index has, with the id of an item of it."""
     sizes = {_size(stamp) for stamp in _values(index, STAMP)}
     digested = [with_digest(image, image.path) for image in images if image.stamp and _size(image.stamp) in sizes]
-    ids = _ids_by(index, DIGEST, {image.digest for image in digested if image.digest is not None})
+    ids = _ids_by(index, DIGEST_COLUMN, {image.digest for image in digested if image.digest is not None})
     return [(image, ids[image.digest]) for image in digested if image.digest in ids]
 
 

@@ -26,7 +26,7 @@ GROWN = 2
 """Times as many pictures as at the last fit are worth another."""
 USUAL = "srh"
 """Hash function that is fitted, with labels or without."""
-AT_A_TIME = 1024
+FEATURES_AT_A_TIME = 1024
 BITS = (64, 128, 256)
 """Code lengths of the hashers for photographs that come with the package; usually the second."""
 
@@ -103,7 +103,7 @@ def refit(folder: Path, method: str | None = None, labels: bool = False, device:
             if (folder / PICTURES).is_dir():
                 shutil.copytree(folder / PICTURES, beside / PICTURES)
             with HammingIndex.open(folder, read_only=True) as old:
-                for _, items, features in old.batches(AT_A_TIME):
+                for _, items, features in old.batches(FEATURES_AT_A_TIME):
                     names = [str(item.id) for item in items]
                     codes = pack_bits(hasher.encoder.transform(features))
                     metadata = {column: [item.metadata.get(column) for item in items] for column in old.columns}

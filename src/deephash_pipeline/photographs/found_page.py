@@ -13,9 +13,9 @@ from deephash_pipeline.photographs import LOOK
 from deephash_pipeline.photographs.nearness import percent, word
 from deephash_pipeline.photographs.thumbnails import thumbnail
 
-TEMPLATE = Path(__file__).with_name("found.html.j2")
-SIDE = 240
-is_page = starts_with(TEMPLATE.read_text(encoding="utf-8").partition('<meta name="viewport')[0])
+FOUND_TEMPLATE = Path(__file__).with_name("found.html.j2")
+TILE_SIDE = 240
+is_found_page = starts_with(FOUND_TEMPLATE.read_text(encoding="utf-8").partition('<meta name="viewport')[0])
 """Tells whether a file is a page of this command."""
 
 
@@ -57,7 +57,7 @@ class Found:
 
 
 @dataclass(frozen=True)
-class Asked:
+class AskedPicture:
     """A picture that was searched by, and what was found, nearest first."""
 
     name: str
@@ -65,22 +65,22 @@ class Asked:
     rows: Sequence[Found]
 
 
-def render_found(queries: Sequence[Asked], title: str) -> str:
+def render_found(queries: Sequence[AskedPicture], title: str) -> str:
     """Show what was found for each picture, with links to the files.
 
     Example:
         >>> row = Found("a.png", Path("/photos/a.png"), 0.1, {})
-        >>> "80 %, very similar" in render_found([Asked("b.png", Path("b.png"), [row])], "Found")
+        >>> "80 %, very similar" in render_found([AskedPicture("b.png", Path("b.png"), [row])], "Found")
         True
     """
 
     def small(path: Path) -> str:
         with suppress(Exception):  # what cannot be read any more has none
-            return thumbnail(path, SIDE).address
+            return thumbnail(path, TILE_SIDE).address
         return ""
 
     def address(path: Path) -> str:
         return path.absolute().as_uri() if path.name else ""
 
     look = LOOK.read_text(encoding="utf-8")
-    return render(TEMPLATE, queries=queries, title=title, thumbnail=small, address=address, look=look)
+    return render(FOUND_TEMPLATE, queries=queries, title=title, thumbnail=small, address=address, look=look)

@@ -19,11 +19,11 @@ from deephash_pipeline.hamming.texts import Texts, one_form, texts
 from deephash_pipeline.hashers import BaseHasher
 from deephash_pipeline.hashers.base import EncodedPixels
 from deephash_pipeline.images.batches import Images
-from deephash_pipeline.photographs.changes import DIGEST, STAMP
+from deephash_pipeline.photographs.changes import DIGEST_COLUMN, STAMP
 from deephash_pipeline.photographs.listing import ListedImage
 from deephash_pipeline.photographs.ordering import in_best_order
 from deephash_pipeline.photographs.stored import (
-    Runtime,
+    AskedRuntime,
     make_way,
     require_begun,
     require_maker,
@@ -94,7 +94,7 @@ class ImageIndex(CodedItems):
         folder: str | Path,
         read_only: bool = False,
         device: str = "auto",
-        runtime: Runtime = "torch",
+        runtime: AskedRuntime = "torch",
         engine: Searchable | None = None,
     ) -> Self:
         """Open an index.
@@ -179,7 +179,7 @@ class ImageIndex(CodedItems):
         metadata: dict[str, Sequence[str | None]] = {"path": [str(image.path) for image in images]}
         metadata["label"] = [image.label and one_form(image.label) for image in images]
         metadata[STAMP] = [image.stamp for image in images]
-        metadata[DIGEST] = [image.digest for image in images]
+        metadata[DIGEST_COLUMN] = [image.digest for image in images]
         self._add([image.id for image in images], encoded, metadata, replace=True)
 
     def _add(

@@ -17,7 +17,7 @@ from deephash_pipeline.photographs.stored import is_shipped
 
 OfFeatures: TypeAlias = Callable[[NDArray[np.float32]], NDArray[Any]]
 
-MOST_OF_A_MEAN = 4096
+FEATURES_OF_A_CENTRE = 4096
 """Items whose features tell where the middle of all is."""
 LEARNS_FROM_NEIGHBOURS = "srh"
 """Method of an index's own hash function, see `deephash_pipeline.photographs.fitted`: it is linear."""
@@ -48,7 +48,7 @@ def best_order(hasher: BaseHasher, index: HammingIndex) -> OfFeatures:
     if not is_shipped(hasher) and not knows_features_alone:
         weight = 1.0 if isinstance(encoder, LinearEncoder) else ABOVE_ALL
         return lambda features: with_signs(encoder.outputs(features), weight)
-    centre = index.mean_features(MOST_OF_A_MEAN)
+    centre = index.mean_features(FEATURES_OF_A_CENTRE)
     return lambda features: features - centre
 
 

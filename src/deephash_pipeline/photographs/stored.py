@@ -75,12 +75,12 @@ def write_picture(folder: Path, image: Image.Image, name: str, sync: bool = True
     return f"{PICTURES}/{path.name}"
 
 
-Runtime = Literal["torch", "onnx", "auto"]
+AskedRuntime = Literal["torch", "onnx", "auto"]
 """What computes codes; ``auto`` is ONNX Runtime wherever the index has a model for it that gives all that it keeps."""
 RUNTIMES = {"torch": "PyTorch", "onnx": "ONNX Runtime"}
 
 
-def stored_hasher(folder: Path, device: str, runtime: Runtime, features: bool = False) -> BaseHasher:
+def stored_hasher(folder: Path, device: str, runtime: AskedRuntime, features: bool = False) -> BaseHasher:
     """Load the hasher of an index; see `ImageIndex.open`.
 
     Args:

@@ -18,20 +18,20 @@ from deephash_pipeline.photographs import ImageIndex
 from deephash_pipeline.photographs.duplicates.finding import Duplicates, find_duplicates
 from deephash_pipeline.photographs.duplicates.groups import Photo
 from deephash_pipeline.photographs.duplicates.levels import Level
-from deephash_pipeline.photographs.duplicates.page import LONGER_SIDE, Shown, render_page
+from deephash_pipeline.photographs.duplicates.page import THUMBNAIL_SIDE, Shown, render_page
 from deephash_pipeline.photographs.listing import ListedImage
 from deephash_pipeline.service.answering import thumbnail_address
 from deephash_pipeline.service.settings import ServiceSettings
 
 logger = logging.getLogger(__name__)
 
-AT_A_TIME = 1000
+SENT_AT_A_TIME = 1000
 LARGE = 2048
 MOST_SHOWN = 60
 """Groups that are shown before the search has ended, the latest."""
 SHARES = {"files": 0.04, "pictures": 0.3, "comparisons": 0.5, "groups": 0.16}
 """Of the time, for photographs whose features an index keeps."""
-STEPS = {"files": "reading sizes and dates", "pictures": "reading pictures", "groups": "choosing what to keep"}
+SHOWN_STEPS = {"files": "reading sizes and dates", "pictures": "reading pictures", "groups": "choosing what to keep"}
 SECONDS_A_PICTURE = 0.03
 """Of a processor; pairs of all of them are compared by their fingerprints, which takes little of it."""
 
@@ -41,7 +41,7 @@ def usual_seconds(pictures: int) -> float:
     return 10 + pictures * SECONDS_A_PICTURE / min(2, os.cpu_count() or 1)
 
 
-def small(name: str, item_id: str, size: int = LONGER_SIDE) -> str:
+def small(name: str, item_id: str, size: int = THUMBNAIL_SIDE) -> str:
     """Where a small picture is, below the address of the page."""
     return thumbnail_address(name, item_id, size).removeprefix("/")
 
@@ -68,7 +68,7 @@ class Search:
             self.found.set_exception(error)
 
     def _hear(self, description: str, where: str) -> None:
-        self.said = f"{STEPS.get(description, description)}: {where}"
+        self.said = f"{SHOWN_STEPS.get(description, description)}: {where}"
         done, _, total = where.partition(" of ")
         if description in SHARES and done.isdigit() and total.isdigit():
             if description != self._step:
@@ -178,6 +178,8 @@ class DuplicateSearches:
 def listed(images: ImageIndex) -> list[ListedImage]:
     """The pictures of an index that are files, by their ids."""
     found = [
-        (item.id, images.path_of(item.metadata)) for _, some, _ in images._own().batches(AT_A_TIME) for item in some
+        (item.id, images.path_of(item.metadata))
+        for _, some, _ in images._own().batches(SENT_AT_A_TIME)
+        for item in some
     ]
     return [ListedImage(str(item_id), path.resolve(), None) for item_id, path in found if path is not None]

@@ -14,9 +14,9 @@ from deephash_pipeline.service.requests import require_same_site, require_token
 from deephash_pipeline.service.routes import BEARER
 from deephash_pipeline.service.service import Service
 
-FOLDER = Path(__file__).with_name("page")
-PAGE = FOLDER / "search.html"
-FILES = {file.name: file for file in (LOOK, *FOLDER.glob("*.css"), *FOLDER.glob("*.js"))}
+PAGE_FOLDER = Path(__file__).with_name("page")
+PAGE = PAGE_FOLDER / "search.html"
+FILES = {file.name: file for file in (LOOK, *PAGE_FOLDER.glob("*.css"), *PAGE_FOLDER.glob("*.js"))}
 COMMON = "default-src 'none'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
 POLICY = f"{COMMON}img-src 'self' blob: data:; style-src 'self'; script-src 'self'"
 INLINE = f"{COMMON}img-src 'self' data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'"

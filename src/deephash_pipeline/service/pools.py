@@ -6,7 +6,7 @@ from typing import TypeVar, TypeVarTuple
 from anyio import CapacityLimiter, to_thread
 from fastapi import HTTPException
 
-Given = TypeVarTuple("Given")
+Arguments = TypeVarTuple("Arguments")
 Made = TypeVar("Made")
 
 
@@ -27,7 +27,7 @@ class Pool:
         self.most, self.calls = threads + waiting, 0
         self._limiter = CapacityLimiter(threads)
 
-    async def run(self, function: Callable[[*Given], Made], *arguments: *Given) -> Made:
+    async def run(self, function: Callable[[*Arguments], Made], *arguments: *Arguments) -> Made:
         """Call a function in a thread.
 
         Raises:

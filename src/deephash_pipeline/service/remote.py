@@ -19,7 +19,7 @@ PORTS = {"http": 80, "https": 443}
 MOST_REDIRECTS = 3
 LONGEST_URL = 2048
 BYTES_AT_ONCE = 65_536
-HEADERS = {"Accept": "image/*", "User-Agent": "deephash-pipeline"}
+SENT_HEADERS = {"Accept": "image/*", "User-Agent": "deephash-pipeline"}
 GLOBAL_UNICAST, NAT64 = ipaddress.IPv6Network("2000::/3"), ipaddress.IPv6Network("64:ff9b::/96")
 # Python's own list is of its version: 3.11.7 takes all of 192.0.0.0/24 but eight addresses for public.
 INSIDE = [
@@ -60,7 +60,7 @@ def fetched(url: str, most_bytes: int, seconds: float) -> bytes:
             alarm.start()
             try:
                 target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-                connection.request("GET", target, headers=HEADERS | {"Host": parts.netloc})
+                connection.request("GET", target, headers=SENT_HEADERS | {"Host": parts.netloc})
                 answer = connection.getresponse()
                 if answer.status in REDIRECTS and answer.headers.get("Location"):
                     url = urljoin(url, answer.headers["Location"])

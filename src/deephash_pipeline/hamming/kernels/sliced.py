@@ -28,7 +28,7 @@ UNIT_TRIPLES = 24
 UNIT_BITS = 3 * UNIT_TRIPLES
 UNIT_DIGITS = 7
 """Binary digits of the number that the triples of a unit add up to."""
-TABLE_ROWS = UNIT_TRIPLES * 8 * 2
+SLICED_ROWS = UNIT_TRIPLES * 8 * 2
 """Of a triple in a table: eight values, two digits."""
 ENTRY_BYTES = 2 * 8 * ROW_WORDS
 """Of a value of a triple."""
@@ -58,7 +58,7 @@ def working_memory(queries: NDArray[np.uint64], code_length: int) -> Working:
 
     Returns:
         Where in the tables the numbers for queries begin, in bytes, uint16 (units, n, UNIT_TRIPLES); the table of a
-        unit, uint64 (TABLE_ROWS, ROW_WORDS); the binary digits of the distances of some queries, uint64
+        unit, uint64 (SLICED_ROWS, ROW_WORDS); the binary digits of the distances of some queries, uint64
         (QUERIES_AT_ONCE, digits, ROW_WORDS); the rows of a block, uint64 (bits, ROW_WORDS); marks of codes
         that are near and of those that are of use, uint64 (2, ROW_WORDS); numbers of queries, int64 (QUERIES_AT_ONCE,).
     """
@@ -69,7 +69,7 @@ def working_memory(queries: NDArray[np.uint64], code_length: int) -> Working:
     digits = max(UNIT_DIGITS, code_length.bit_length())
     return (
         np.ascontiguousarray((ENTRY_BYTES * entries).swapaxes(0, 1)),
-        _aligned(TABLE_ROWS),
+        _aligned(SLICED_ROWS),
         _aligned(QUERIES_AT_ONCE, digits),
         _aligned(max(units * UNIT_BITS, WORD_CODES * queries.shape[1])),
         _aligned(2),

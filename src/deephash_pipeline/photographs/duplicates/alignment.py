@@ -14,12 +14,12 @@ SIDES = (64, 128, 256, 512, 1024)
 """In pixels, of the longer side of the pictures on which the map is fitted."""
 BLUR = 2.0
 """In pixels, of the first of them: a place farther away than its details are wide is not found."""
-STEPS, CONVERGED = 20, 0.01
+ALIGNMENT_STEPS, CONVERGED = 20, 0.01
 """Steps on each, and pixels by which the last one moves a corner."""
 LEAST_NOISE = 2.0
-MOST_VALUES = 20_000
+PIXELS_OF_AN_ESTIMATE = 20_000
 """Pixels of which light and noise are estimated."""
-LEAST_SIDE = 8
+LEAST_SIDE_OF_A_LEVEL = 8
 HARDLY_SMALLER = 0.8
 
 
@@ -67,7 +67,7 @@ def shrunk(grey: NDArray[np.float32], share: float) -> NDArray[np.float32]:
     """A picture (height, width) with a share of its pixels in a row; itself where that is hardly smaller."""
     if share > HARDLY_SMALLER:
         return grey
-    height, width = (max(LEAST_SIDE, round(side * share)) for side in grey.shape)
+    height, width = (max(LEAST_SIDE_OF_A_LEVEL, round(side * share)) for side in grey.shape)
     return np.asarray(Image.fromarray(grey).resize((width, height), Image.Resampling.BOX))
 
 
@@ -124,7 +124,7 @@ def _fitted(
 ) -> NDArray[np.float64]:
     height, width = here.shape
     x, y = np.meshgrid((np.arange(width) + 0.5) / width, (np.arange(height) + 0.5) / height)
-    for _ in range(STEPS):
+    for _ in range(ALIGNMENT_STEPS):
         there = laid_on(other, placement, (height, width))
         valid = inside(placement, (height, width), (other.shape[0], other.shape[1]), 2.0)
         # What is black or white may have been darker or brighter.
@@ -140,7 +140,7 @@ def _fitted(
         wanted = here[valid].astype(np.float64)
         slope, level = _light(seen, wanted)
         error = wanted - (slope * seen + level)
-        noise = max(LEAST_NOISE, 2 * float(np.median(np.abs(error[:: max(1, len(error) // MOST_VALUES)]))))
+        noise = max(LEAST_NOISE, 2 * float(np.median(np.abs(error[:: max(1, len(error) // PIXELS_OF_AN_ESTIMATE)]))))
         weights = 1 / (1 + (error / noise) ** 2) ** 2
         columns[:6] *= slope
         weighted = columns * weights
@@ -162,7 +162,7 @@ def _fitted(
 
 def _light(one: NDArray[np.float32], other: NDArray[np.float64]) -> tuple[float, float]:
     """Slope and level of the least squares, outliers left out once."""
-    few = slice(None, None, max(1, len(one) // MOST_VALUES))
+    few = slice(None, None, max(1, len(one) // PIXELS_OF_AN_ESTIMATE))
     before, after = one[few].astype(np.float64), other[few]
     chosen = np.ones(before.shape, np.bool_)
     slope, level = 1.0, 0.0

@@ -14,7 +14,7 @@ from deephash_pipeline.retrieval import pack_bits
 
 HASH_RADIUS, MOST_BY_HASH = 10, 10
 """Bits of pHash in which candidates differ, and how many of them a picture has at most."""
-FEATURE_BITS, SHORTLIST, NEIGHBOURS = 256, 64, 16
+FEATURE_BITS, NEAREST_BY_BITS, NEIGHBOURS = 256, 64, 16
 """Of a picture's neighbours by features: bits of LSH, how many by them, how many by cosine."""
 FLAT = 2.0
 """Standard deviation of the greys, of 255, up to which a picture is like any other of one colour."""
@@ -54,11 +54,11 @@ def whitened(z: NDArray[np.float32]) -> NDArray[np.float32]:
 
 def _near_by_hash(hashes: NDArray[np.uint8], asked: NDArray[np.int64], among: NDArray[np.int64]) -> Iterator[list[int]]:
     """Pairs whose pHash is near in one of the orientations, for each picture the nearest of them."""
-    plain = HammingIndex(perceptual_hash.BITS)
+    plain = HammingIndex(perceptual_hash.FREQUENCY_BITS)
     plain.add(asked, hashes[asked, 0])
     near, pending = np.empty((0, 3), np.int64), []
     for orientation in range(perceptual_hash.ORIENTATIONS):
-        turned = HammingIndex(perceptual_hash.BITS)
+        turned = HammingIndex(perceptual_hash.FREQUENCY_BITS)
         turned.add(among, hashes[among, orientation])
         for block in plain.pairs(HASH_RADIUS, turned):
             of_others = block.first != block.second
@@ -85,6 +85,6 @@ def _near_by_features(
     codes = pack_bits(HASH_FUNCTIONS["lsh_centred"](FEATURE_BITS).fit(z).transform(z))
     index = HammingIndex(FEATURE_BITS, features=z.shape[1])
     index.add(among, codes[among], features=z[among])
-    answers = index.search(codes[asked], NEIGHBOURS + 1, rerank=ByFeatures(z[asked], SHORTLIST))
+    answers = index.search(codes[asked], NEIGHBOURS + 1, rerank=ByFeatures(z[asked], NEAREST_BY_BITS))
     for row, names in zip(asked.tolist(), answers.ids.tolist(), strict=True):
         yield row, [other for other in names if other != row]

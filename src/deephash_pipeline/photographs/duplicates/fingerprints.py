@@ -14,12 +14,12 @@ from deephash_pipeline.photographs.duplicates import perceptual_hash
 from deephash_pipeline.photographs.duplicates.groups import Photo
 from deephash_pipeline.photographs.duplicates.kept import Kept, file_key
 from deephash_pipeline.photographs.duplicates.known import known_features
+from deephash_pipeline.photographs.duplicates.left_over import GREY
 from deephash_pipeline.photographs.duplicates.perceptual_hash import ORIENTATIONS
 from deephash_pipeline.photographs.duplicates.registration import LONGER_SIDE, resized, scaled
 from deephash_pipeline.photographs.index import ImageIndex
 
-DECODED_AT_A_TIME = 64
-GREY = np.array([0.299, 0.587, 0.114], dtype=np.float32)
+FINGERPRINTED_AT_A_TIME = 64
 
 
 class Fingerprints(NamedTuple):
@@ -67,7 +67,7 @@ def fingerprints(
         to_read = [] if network is None else [row for row in range(len(photos)) if row not in found]
         shape: ImageShape = (1,) if network is None else network.image_shape
         paths = [photos[row].path for row in to_read]
-        for batch in image_batches(paths, shape, DECODED_AT_A_TIME, "skip"):
+        for batch in image_batches(paths, shape, FINGERPRINTED_AT_A_TIME, "skip"):
             assert network is not None
             rows = [to_read[place] for place in batch.rows]
             skipped += [
@@ -83,7 +83,7 @@ def fingerprints(
     order = sorted(found)
     joined = np.stack([found[row][0] for row in order]) if order else np.empty((0, 1), np.float16)
     packed = np.array([found[row][1] for row in order], dtype=np.uint8).reshape(
-        len(order), ORIENTATIONS, perceptual_hash.BITS // 8
+        len(order), ORIENTATIONS, perceptual_hash.FREQUENCY_BITS // 8
     )
     return Fingerprints(np.array(order, dtype=np.int64), joined, packed, [found[row][2] for row in order], skipped)
 

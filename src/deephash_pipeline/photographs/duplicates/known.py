@@ -14,7 +14,7 @@ from deephash_pipeline.hashing.srh import unit_length_rows
 from deephash_pipeline.photographs.changes import STAMP
 from deephash_pipeline.photographs.index import ImageIndex
 
-AT_A_TIME = 1024
+KNOWN_AT_A_TIME = 1024
 
 
 def known_features(images: ImageIndex, network: FeatureExtractor, wanted: Set[Path]) -> dict[Path, NDArray[np.float16]]:
@@ -35,7 +35,7 @@ def known_features(images: ImageIndex, network: FeatureExtractor, wanted: Set[Pa
         return {}
     if not hasher.extractor.is_same(network):
         return {}
-    for _, items, features in index.batches(AT_A_TIME):
+    for _, items, features in index.batches(KNOWN_AT_A_TIME):
         for item, z in zip(items, unit_length_rows(features).astype(np.float16), strict=True):
             path = images.path_of(item.metadata)
             if path is None or (path := path.resolve()) not in wanted:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter
 
 from deephash_pipeline.photographs.duplicates.alignment import (
-    MOST_VALUES,
+    PIXELS_OF_AN_ESTIMATE,
     inside,
     laid_on,
     line,
@@ -33,15 +33,15 @@ FINEST = 0.9
 """Pixels of the one to keep that are at least one of the copy, by their sides."""
 LEAST_DETAIL = 0.7
 """Times that details of one pixel are as strong as those of two, where these are strongest: .5 if enlarged."""
-LEAST_SIDE, LEAST_SEEN = 48, 0.5
+LEAST_SIDE_OF_A_COPY, LEAST_SEEN = 48, 0.5
 """Of a copy: pixels of the shorter side, and the share of it that the one to keep has."""
-FINE, COLOURS, BLOCK = 1.0, 2.5, 2.5
+FINE_BLUR, COLOURS, BLOCK = 1.0, 2.5, 2.5
 """Standard deviations in pixels of what is compared, in light and in colours, and of a block."""
 LEVEL, OF_SLOPE = 5.0, 0.2
 """In greys, what may be left over of a block; more by a share of its slopes."""
 LIGHT_LIMITS, COLOUR_LIMITS = (0.4, 4.0, 1.1), (0.8, 4.0, 3.0)
 """What may be left over in the worst block: a base, times of that in the middle one, and at most."""
-SHIFT_LIMITS, AROUND, STEADY = (0.12, 0.5, 0.3), 8.0, 16.0
+SHIFT_LIMITS, SURROUNDINGS, STEADY = (0.12, 0.5, 0.3), 8.0, 16.0
 """Pixels by which a part may have moved: a base, times of what is left over of the middle block, which compression
 makes, and at most. The size of a part, and the power of slopes that is hardly any."""
 FLAT_FRAME = 3.0, 16.0
@@ -74,7 +74,7 @@ def left_over(kept: NDArray[np.float32], copy: NDArray[np.float32], placement: N
         (None, 'other details')
     """
     size = copy.shape[1], copy.shape[2]
-    if min(size) < LEAST_SIDE or min(kept.shape[1:]) < LEAST_SIDE:
+    if min(size) < LEAST_SIDE_OF_A_COPY or min(kept.shape[1:]) < LEAST_SIDE_OF_A_COPY:
         return "too small to be sure"
     pixels = resolution(placement, size, kept.shape[1:])
     if pixels < FINEST:
@@ -192,8 +192,8 @@ def _unexplained(fitted: Fitted, copy: NDArray[np.float32]) -> str | None:
         return "sharper than the one to keep"
     known = fitted.known
     light, expected = _grey(copy), _grey(fitted.pixels)
-    rest = gaussian_filter((light - expected) * known, FINE)
-    slopes = [_slopes(gaussian_filter(grey, FINE)) for grey in (light, expected)]
+    rest = gaussian_filter((light - expected) * known, FINE_BLUR)
+    slopes = [_slopes(gaussian_filter(grey, FINE_BLUR)) for grey in (light, expected)]
     steepest = np.maximum(*(np.square(slope).sum(axis=0) for slope in slopes))
     worst, middle = _blocks(np.square(rest), steepest, known)
     if _too_much(worst, middle, LIGHT_LIMITS):
@@ -227,8 +227,8 @@ def _too_much(worst: float, middle: float, limits: tuple[float, float, float]) -
 def _moved(rest: NDArray[np.float32], slope: NDArray[np.float32]) -> NDArray[np.float32]:
     """Pixels by which a shift of the part around a pixel would best explain what is left over."""
     down, across = slope
-    xx, xy, yy = (gaussian_filter(product, AROUND) for product in (across * across, across * down, down * down))
-    x, y = (gaussian_filter(rest * along, AROUND) for along in (across, down))
+    xx, xy, yy = (gaussian_filter(product, SURROUNDINGS) for product in (across * across, across * down, down * down))
+    x, y = (gaussian_filter(rest * along, SURROUNDINGS) for along in (across, down))
     xx, yy = xx + STEADY, yy + STEADY
     distance: NDArray[np.float32] = np.hypot(yy * x - xy * y, xx * y - xy * x) / (xx * yy - xy * xy)
     return distance
@@ -253,7 +253,7 @@ def _details(grey: NDArray[np.float32]) -> NDArray[np.float32]:
 
 def _lit(one: NDArray[np.float32], other: NDArray[np.float32]) -> tuple[float, float, float]:
     """Contrast and level of light that make of some values others, cut off at black and white, after their error."""
-    few = slice(None, None, max(1, len(one) // MOST_VALUES))
+    few = slice(None, None, max(1, len(one) // PIXELS_OF_AN_ESTIMATE))
     values: NDArray[np.float64] = np.stack([one[few], other[few]]).astype(np.float64)
     before, after = values
 

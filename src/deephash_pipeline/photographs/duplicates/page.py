@@ -20,7 +20,7 @@ from deephash_pipeline.photographs.duplicates.levels import Level
 if TYPE_CHECKING:
     from deephash_pipeline.photographs.duplicates.finding import Duplicates
 
-LONGER_SIDE, QUALITY = 240, 80
+THUMBNAIL_SIDE, QUALITY = 240, 80
 SHOWN = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".avif")
 """Suffixes of what every browser shows."""
 UNITS = ("bytes", "kB", "MB", "GB", "TB")
@@ -101,7 +101,7 @@ def has_line_break(name: str) -> bool:
 
 def embedded(photo: Photo) -> str:
     """A small JPEG as a data URI; empty if the file cannot be read any more."""
-    scale = min(1.0, LONGER_SIDE / max(photo.width, photo.height))
+    scale = min(1.0, THUMBNAIL_SIDE / max(photo.width, photo.height))
     size = max(1, round(photo.height * scale)), max(1, round(photo.width * scale))
     try:
         pixels = decode_image(photo.path, size, 3)

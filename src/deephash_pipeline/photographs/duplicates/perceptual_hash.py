@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 from scipy import fft
 
 SIDE, FREQUENCIES = 32, 8
-BITS = FREQUENCIES**2
+FREQUENCY_BITS = FREQUENCIES**2
 ORIENTATIONS = 8
 
 
@@ -33,7 +33,7 @@ def perceptual_hashes(grey: NDArray[np.float32]) -> NDArray[np.uint8]:
     signs = np.stack([np.ones((FREQUENCIES, FREQUENCIES)), np.tile(odd, (FREQUENCIES, 1))])
     signs = np.concatenate([signs, signs * odd[:, np.newaxis]])
     oriented = np.concatenate([low[:, np.newaxis] * signs, low.transpose(0, 2, 1)[:, np.newaxis] * signs], axis=1)
-    flat = oriented.reshape(len(grey), ORIENTATIONS, BITS)
+    flat = oriented.reshape(len(grey), ORIENTATIONS, FREQUENCY_BITS)
     # Without the mean of the picture, which is no frequency.
     medians = np.median(flat[:, :, 1:], axis=2, keepdims=True)
     return np.packbits(flat > medians, axis=2)

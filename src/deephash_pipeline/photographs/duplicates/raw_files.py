@@ -4,7 +4,7 @@ from pathlib import Path
 
 from PIL import Image, TiffImagePlugin
 
-SUFFIXES = frozenset(
+RAW_SUFFIXES = frozenset(
     f".{name}"
     for name in (
         *(
@@ -57,7 +57,7 @@ def is_raw(image: Image.Image, path: Path) -> bool:
         >>> is_raw(Image.new("L", (2, 2)), Path("DSC_1.NEF")), is_raw(Image.new("L", (2, 2)), Path("scan.tif"))
         (True, False)
     """
-    if path.suffix.lower() in SUFFIXES:
+    if path.suffix.lower() in RAW_SUFFIXES:
         return True
     if not isinstance(image, TiffImagePlugin.TiffImageFile):
         return False

@@ -27,7 +27,7 @@ SCALES = (1.0, 0.89, 0.79, 0.7, 0.62)
 LEAST_PEAK = 0.45
 # Of details, in pixels: those that are left of an edit, and of what is compared around each.
 FINE, COARSE, AROUND = 0.7, 2.0, 4.0
-FLAT = 0.02
+FLAT_DEVIATION = 0.02
 # Shifts at which less of the smaller picture is covered are not looked at.
 LEAST_OVERLAP = 0.6
 MARGIN = 3
@@ -166,7 +166,9 @@ def register(one: Picture, other: Picture) -> Registration:
 
 def _details(grey: NDArray[np.float32]) -> NDArray[np.float32]:
     details = gaussian_filter(grey, FINE) - gaussian_filter(grey, COARSE)
-    return np.asarray(details / (np.sqrt(gaussian_filter(details * details, AROUND)) + FLAT), dtype=np.float32)
+    return np.asarray(
+        details / (np.sqrt(gaussian_filter(details * details, AROUND)) + FLAT_DEVIATION), dtype=np.float32
+    )
 
 
 def scaled(size: tuple[int, int], scale: float) -> tuple[int, int]:
