@@ -3,7 +3,7 @@
     python -m benchmarks.studies.curves measure mnist FOLDER         # codes of shipped hashers and of cheap methods
     python -m benchmarks.studies.curves collect kaggle_face          # or of all cells of a run of the pipeline
     python -m benchmarks.studies.curves draw                         # every stored table, as a picture
-    python -m benchmarks.studies.curves gallery cifar10 FOLDER       # queries beside their nearest images
+    python -m benchmarks.studies.curves gallery cifar10 FOLDER       # queries beside their nearest images, in data/
 
 FOLDER has the files of MNIST (`*-ubyte.gz`), or `train/<class>/*` and `test/<class>/*`. The training images are the
 database, of MNIST the first 50,000. Methods on features take those of the shipped hasher's trunk, on Kaggle-Face GIST,
@@ -207,7 +207,7 @@ def main() -> None:
         for file in sorted(TABLES.glob("*.csv")):
             draw(file.stem, pd.read_csv(file), PICTURES / f"curves-{file.stem}.png")
     elif given.command == "gallery":
-        gallery(given.benchmark, given.folder, PICTURES / f"gallery-{given.benchmark}.png")
+        gallery(given.benchmark, given.folder, Path(f"data/08_reporting/gallery-{given.benchmark}.png"))
     else:
         made = measure(given.benchmark, given.folder) if given.command == "measure" else collect(given.benchmark)
         made.to_csv(TABLES / f"{given.benchmark}.csv", index=False)
