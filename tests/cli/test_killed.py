@@ -116,9 +116,13 @@ def test_duplicates_that_are_killed_leave_outputs_whole_or_not_there_and_the_ind
     options = [word for option in outputs.items() for word in option]
     paths = [*(path for row in TWICE for path in files_of(folder, row)), *(files_of(folder, row)[0] for row in (1, 2))]
     find = ("duplicates", *paths, "--index", folder / "x.index", *options, "--overwrite")
-    before = files_in(folder)
+    items = files_in(folder)
     status, seconds = run(find)
     assert status == 0
+    # A look keeps what it has computed beside the items, for the next one.
+    before = files_in(folder)
+    assert before.items() - items.items() == {(kept := folder / "x.index" / "fingerprints.npz", before[kept])}
+    assert items.items() <= before.items()
     expected = {path: path.read_bytes() for path in outputs.values()}
     groups = json.loads(outputs["--json"].read_text())["groups"]
     assert {frozenset(member["path"] for member in group) for group in groups} == {

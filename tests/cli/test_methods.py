@@ -28,7 +28,7 @@ def test_what_hash_functions_can_do_without_is_what_the_grid_runs_without_labels
 
 def test_every_method_names_its_paper():
     papers = [method_of(key).paper for key in METHODS if key != "one_of_c"]
-    assert [paper for paper in papers if not re.search(r" (19|20)\d\d(, (doi|arXiv):\S+)?$", paper)] == []
+    assert [paper for paper in papers if not re.search(r" (19|20)\d\d(, ((doi|arXiv):|https?://)\S+)?$", paper)] == []
 
 
 @pytest.mark.parametrize(

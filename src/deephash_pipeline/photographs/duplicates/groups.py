@@ -11,7 +11,6 @@ from PIL import ExifTags, Image
 
 from deephash_pipeline.images.decoding.formats import FORMATS, check_readable
 from deephash_pipeline.photographs.duplicates.extras import DATE, PLACE, SIDECAR, Extras, extras_of, is_managed
-from deephash_pipeline.photographs.duplicates.left_over import GREYISH
 from deephash_pipeline.photographs.duplicates.raw_files import is_raw
 
 SIDEWAYS = range(5, 9)
@@ -21,6 +20,8 @@ GREY_MODES = ("1", "L", "LA", "I", "I;16", "F")
 LOSSLESS = ("PNG", "TIFF", "BMP", "PPM")
 LOSSY_TIFF = ("jpeg", "tiff_jpeg", "webp")
 LOOKED_AT = (256, 256)
+GREYISH = 12
+"""Difference of red, green and blue, of 255, up to which a picture has no colours."""
 
 Action = Literal["keep", "remove", "look"]
 

@@ -18,6 +18,7 @@ from deephash_pipeline.photographs.duplicates.alignment import (
     resolution,
     shrunk,
 )
+from deephash_pipeline.photographs.duplicates.groups import GREYISH
 
 GREY = np.array([0.299, 0.587, 0.114], dtype=np.float32)
 BLURS = (0.0, 0.6, 1.0, 1.5, 2.0, 3.0)
@@ -25,8 +26,6 @@ BLURS = (0.0, 0.6, 1.0, 1.5, 2.0, 3.0)
 STARTS, LIGHT_STEPS = (0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6), 4
 """Contrasts to begin with where a copy's light is fitted, and steps."""
 CONTRAST, SATURATION = (0.5, 2.0), (0.5, 1.6)
-GREYISH = 12
-"""Difference of red, green and blue, of 255, up to which a picture has no colours."""
 SHARPER = 1.35
 """Times that a copy may have the details of the other: one that has more is no copy of it."""
 FINEST = 0.9
