@@ -40,16 +40,20 @@ def while_asked(address, count, **request):
 
 
 def all_answer(address):
-    """Ask for everything that needs no picture, again and again for a second; return the longest time it took."""
-    slowest = 0.0
+    """Ask for everything that needs no picture, three times at least and for a second; return the longest time.
+
+    Of each route the quickest answer counts: beside other tests one may wait for the processor, but what blocks the
+    service makes all of them wait.
+    """
+    seconds = {route: [] for route in OTHERS}
     with httpx.Client(base_url=address, timeout=60) as client:
         until = time.monotonic() + SECONDS
-        while time.monotonic() < until:
+        while time.monotonic() < until or len(seconds[OTHERS[0]]) < 3:
             for route in OTHERS:
                 began = time.monotonic()
                 assert client.get(route).status_code == 200
-                slowest = max(slowest, time.monotonic() - began)
-    return slowest
+                seconds[route].append(time.monotonic() - began)
+    return max(map(min, seconds.values()))
 
 
 def test_pictures_that_take_long_are_given_up_and_stop_no_search(app):
