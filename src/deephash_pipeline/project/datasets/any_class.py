@@ -43,7 +43,8 @@ class AtomicDataset(AtomicFileDataset[Any]):
         delegate = self._delegate(self.filepath)
         if hasattr(delegate, "preview"):
             # Kedro-Viz chooses how to draw by the annotation of the delegate's method, which `wraps` passes on.
-            self.preview = _small(delegate.preview) if "plotly" in self.form["type"] else delegate.preview
+            is_figure = "plotly" in type(delegate).__module__
+            self.preview = _small(delegate.preview) if is_figure else delegate.preview
 
     def _read(self, path: Path) -> Any:
         return self._delegate(path).load()
