@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from deephash_pipeline.hamming.codes import Codes
+from deephash_pipeline.hamming.growing import with_room
 from deephash_pipeline.hamming.kernels.items import list_items
 from deephash_pipeline.hamming.kernels.keys import ROW_BITS, ROW_MASK, STATUS
 from deephash_pipeline.hamming.kernels.nearest import KeptOfQueries, Part, scan_part, slice_part
@@ -179,16 +180,10 @@ def _list_within(first: int, stop: int, sought: _Sought) -> List:
             if by_bits
             else scan_within(stop, queries, _for_kernels(part), radius, found, progress)
         ):
-            room = max(2 * len(found[0]), int(progress[WANTED]))
-            found = (_lengthened(found[0], room), _lengthened(found[1], room))
+            keys, owners = (with_room(array, progress[ITEMS], int(progress[WANTED])) for array in found)
+            found = (keys, owners)
     keys, owners = found
     return keys[: progress[ITEMS]], owners[: progress[ITEMS]]
-
-
-def _lengthened(array: NDArray[Any], room: int) -> NDArray[Any]:
-    longer = np.empty(room, dtype=array.dtype)
-    longer[: len(array)] = array
-    return longer
 
 
 def _for_kernels(part: Codes) -> Part:

@@ -29,9 +29,9 @@ from deephash_pipeline.hamming.kernels.sliced import (
     mark_near,
     mark_of_use,
     tabulate,
-    turn,
+    turn_block,
 )
-from deephash_pipeline.hamming.kernels.vectors import ROW_WORDS, fetch
+from deephash_pipeline.hamming.kernels.vectors import fetch
 from deephash_pipeline.retrieval.kernels.compiled import inner, kernel
 
 # Codes that are compared first: where equal codes are many, these already set a limit.
@@ -203,14 +203,7 @@ def slice_part(
                     some += 1
             if some == 0:
                 break
-            for word in range(len(words)):
-                top = WORD_CODES * word
-                if stop - first == BLOCK_CODES:
-                    turn(words, word * words.shape[1] + first, planes, top)
-                else:
-                    for code in range(stop - first):
-                        planes[top + code // ROW_WORDS, code % ROW_WORDS] = words[word, first + code]
-                    turn(planes, top * ROW_WORDS, planes, top)
+            turn_block(words, first, stop, planes)
             mark_of_use(of_use, first, marks[1])
             for code in range(first, stop if len(starts) else first, LINE_NUMBERS):
                 fetch(starts, code)

@@ -240,6 +240,19 @@ def mark_near(_typing: Any, sums: Any, start: Any, digits: Any, limit: Any, mark
 
 
 @inner
+def turn_block(words: Any, first: int, stop: int, planes: Any) -> None:
+    """Turn codes first..stop, a block or fewer, of uint64 (words, codes) into planes, a word after the other."""
+    for word in range(len(words)):
+        top = WORD_CODES * word
+        if stop - first == BLOCK_CODES:
+            turn(words, word * words.shape[1] + first, planes, top)
+        else:
+            for code in range(stop - first):
+                planes[top + code // ROW_WORDS, code % ROW_WORDS] = words[word, first + code]
+            turn(planes, top * ROW_WORDS, planes, top)
+
+
+@inner
 def mark_of_use(of_use: Any, first: int, marks: Any) -> None:
     """Turn marks of the codes of a block on their side, as `turn` does with the codes.
 

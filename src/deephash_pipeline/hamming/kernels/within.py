@@ -28,9 +28,8 @@ from deephash_pipeline.hamming.kernels.sliced import (
     mark_near,
     mark_of_use,
     tabulate,
-    turn,
+    turn_block,
 )
-from deephash_pipeline.hamming.kernels.vectors import ROW_WORDS
 from deephash_pipeline.retrieval.kernels.compiled import inner, kernel
 
 ITEMS, QUERY, FIRST, NEXT_QUERY, WANTED, PROGRESS = 0, 1, 2, 3, 4, 5
@@ -140,14 +139,7 @@ def slice_within(
         while progress[FIRST] < codes:
             first = progress[FIRST]
             stop = min(first + BLOCK_CODES, codes)
-            for word in range(len(words)):
-                top = WORD_CODES * word
-                if stop - first == BLOCK_CODES:
-                    turn(words, word * words.shape[1] + first, planes, top)
-                else:
-                    for code in range(stop - first):
-                        planes[top + code // ROW_WORDS, code % ROW_WORDS] = words[word, first + code]
-                    turn(planes, top * ROW_WORDS, planes, top)
+            turn_block(words, first, stop, planes)
             mark_of_use(of_use, first, marks[1])
             for unit in range(units):
                 triples = min(UNIT_TRIPLES, (code_length - unit * UNIT_BITS + 2) // 3)

@@ -57,9 +57,9 @@ def run_name(run_params: Mapping[str, Any]) -> str:
     # `itq` is a namespace of several stages.
     spaces = dict.fromkeys(name.partition(".")[2] or name for name in run_params.get("namespaces") or ())
     selected = [*spaces, *(f"{key}={value}" for key in SELECTIONS for value in run_params.get(key) or ())]
-    shown = selected[:MOST_PARTS_NAMED] + [f"and {len(selected) - MOST_PARTS_NAMED} more"] * (
-        len(selected) > MOST_PARTS_NAMED
-    )
+    shown = selected[:MOST_PARTS_NAMED]
+    if more := len(selected) - len(shown):
+        shown.append(f"and {more} more")
     return f"{','.join(pipelines)} {', '.join(shown) or run_params.get('env') or DEFAULT_ENVIRONMENT}"
 
 
