@@ -3,6 +3,7 @@ import pytest
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.hamming import ByFeatures, ByOutputs, HammingIndex
+from deephash_pipeline.hamming.reranking import least
 from deephash_pipeline.retrieval import pack_bits
 
 
@@ -76,3 +77,10 @@ def test_numbers_of_another_shape_are_refused():
         index.search(code, 1, rerank=ByOutputs(np.zeros((1, 7))))
     with pytest.raises(InputError, match="no features to re-rank by"):
         HammingIndex(8).search(code, 1, rerank=ByFeatures(np.zeros((1, 4))))
+
+
+@pytest.mark.parametrize("items", [5, 39, 40, 300])
+def test_the_least_scores_come_in_the_order_of_a_stable_sort(items):
+    scores = np.random.default_rng(0).integers(0, 20, (30, items)).astype(np.float32)
+    scores[0, ::2] = np.inf
+    np.testing.assert_array_equal(least(scores, 5), np.argsort(scores, axis=1, kind="stable")[:, :5])

@@ -284,7 +284,7 @@ class VectorIndex(CodedItems):
         expected = self.expected(k, recall, bool(where) or unlike)
         oversampling = UNLIKE if unlike else expected.oversampling
         rerank = reranking_of(self.index, self.coder, unit, k * oversampling)
-        found = self.index.search(codes, k, where, rerank)
+        found = self.index.found(codes, k, where, rerank)
         if not self.index.features:
             return CosineAnswers(found.ids, found.distances)
         assert found.scores is not None

@@ -15,7 +15,7 @@ from deephash_pipeline.hamming.ids import MISSING, checked_ids
 from deephash_pipeline.hamming.pairs import NearPairs, codes_at, connected, near_items, near_rows
 from deephash_pipeline.hamming.ranking import nearest_rows, rows_within
 from deephash_pipeline.hamming.reading import ReadableIndex
-from deephash_pipeline.hamming.reranking import Reranking, scores_of
+from deephash_pipeline.hamming.reranking import Reranking, least, scores_of
 from deephash_pipeline.hamming.snapshots import Snapshot
 from deephash_pipeline.retrieval.codes import check_codes, check_count, code_words
 
@@ -57,6 +57,10 @@ class ExactSearch(ReadableIndex):
         Raises:
             InputError: if an argument has another form, or a column is unknown.
         """
+        return self.found(codes, k, where, rerank)
+
+    def found(self, codes: NDArray[np.uint8], k: int, where: Where | None, rerank: Reranking | None) -> Answers:
+        """What `search` finds, for those who compute under `own_settings`, which take their time, already."""
         queries = self._words(codes, "codes")
         k = check_count(k, "k")
         shortlist = k if rerank is None else max(k, check_count(rerank.shortlist, "shortlist"))
@@ -65,7 +69,7 @@ class ExactSearch(ReadableIndex):
         if rerank is None:
             return Answers(snapshot.ids_of(rows), distances)
         scores = scores_of(snapshot, rows, rerank, self.code_length, self.features)
-        order = np.arange(len(queries))[:, np.newaxis], np.argsort(scores, axis=1, kind="stable")[:, :k]
+        order = np.arange(len(queries))[:, np.newaxis], least(scores, k)
         return Answers(snapshot.ids_of(rows[order]), distances[order], scores[order])
 
     @own_settings()

@@ -31,8 +31,8 @@ from deephash_pipeline.hamming.segments import Contents, Segment, empty_tail
 from deephash_pipeline.hamming.snapshots import Snapshot
 
 MADE_BY = "made_by"
-# The second has features of another type than float16.
-FORMAT, FORMAT_WITH_TYPE = 2, 3
+# The second has features of int8, the third turned ones.
+FORMATS = FORMAT, FORMAT_WITH_TYPE, FORMAT_TURNED = 2, 3, 4
 FEATURE_TYPE = "feature_type"
 # So many items at once become a segment without a detour.
 BULK_ITEMS = 4096
@@ -84,17 +84,18 @@ class Store:
             else:
                 settings: dict[str, Any] = {"format": FORMAT, "code_length": code_length, "width": form.width}
                 if form.kind != FeatureForm.kind:
-                    settings |= {"format": FORMAT_WITH_TYPE, FEATURE_TYPE: form.kind}
+                    settings |= {"format": FORMAT_TURNED, FEATURE_TYPE: form.kind}
                 self.ledger = Ledger.create(path, {**settings, "next_position": 0, "generation": 0})
             settings = self.ledger.settings()
-            if settings.get("format") not in (FORMAT, FORMAT_WITH_TYPE):
+            if settings.get("format") not in FORMATS:
                 raise InputError(
-                    f"{folder} has the format {settings.get('format')}, this version reads {FORMAT_WITH_TYPE}; "
+                    f"{folder} has the format {settings.get('format')}, this version reads {FORMAT_TURNED}; "
                     "build it anew."
                 )
             self.ledger.verify()
             self.code_length = int(settings["code_length"])
-            self.form = FeatureForm(int(settings["width"]), settings.get(FEATURE_TYPE, FeatureForm.kind))
+            kind, is_turned = settings.get(FEATURE_TYPE, FeatureForm.kind), settings["format"] == FORMAT_TURNED
+            self.form = FeatureForm(int(settings["width"]), kind, is_turned)
             self.kind: str | None = None
             self.next_position = self._last_change = 0
             self.snapshot = Snapshot((), -1, self.form)
