@@ -36,3 +36,28 @@ def test_an_index_finds_itself_adds_removes_and_keeps_a_condition(tmp_path):
 
 def test_recall_is_the_share_of_true_neighbours():
     assert study.recall(np.array([[1, 2, 9]]), np.array([[1, 2, 3]])) == pytest.approx(2 / 3)
+
+
+def test_an_index_is_tuned_by_the_least_effort_that_reaches_a_goal(tmp_path):
+    assert study.least_effort([(0.5, 1), (0.96, 2), (0.99, 4)], 0.95) == 2
+    assert study.least_effort([(0.5, 1)], 0.95) == 0
+    rows = study.recipe(600, 32)
+    truth = study.of_faiss(rows, "Flat", None).search(rows[:50], 1, None)
+    reached = study.tune(study.of_faiss(rows, "IVF8,Flat", "nprobe"), (1, 8, 16), rows[:50], truth)
+    assert reached[-1] == (1, 8) and reached[0][0] < 0.99
+
+
+def test_every_index_of_the_table_has_all_its_columns(monkeypatch):
+    monkeypatch.setattr(study, "CHANGED", 50)
+    monkeypatch.setattr(study, "ROUNDS", 1)
+    monkeypatch.setattr(study, "SINGLES", 20)
+    kinds = study.kinds
+    monkeypatch.setattr(study, "kinds", lambda *given: [kind for kind in kinds(*given) if kind[0] in WANTED])
+    rows = study.recipe(3050, 32)
+    table = study.measure(rows[:-50], rows[-50:])
+    assert [row["index"] for row in table] == list(WANTED)
+    assert len({tuple(row) for row in table}) == 1 and "MiB" in table[0]
+    assert table[1]["0.99, single"] != "never" and table[1]["1 %"] != "never"
+
+
+WANTED = ("ours, default", "faiss Flat")

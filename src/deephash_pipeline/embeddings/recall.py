@@ -137,10 +137,13 @@ class ExactNeighbours:
         cosines = self.queries @ unit.T
         own = np.flatnonzero((self.of >= max(start, 0)) & (self.of < start + len(unit)))
         cosines[own, self.of[own] - start] = NOT_THERE
-        near = np.flatnonzero((cosines > self._cosines.min(axis=1, keepdims=True)).any(axis=0))
-        if len(near):
-            both = np.concatenate([self._cosines, cosines[:, near]], axis=1)
-            self._cosines = -np.partition(-both, self._cosines.shape[1] - 1, axis=1)[:, : self._cosines.shape[1]]
+        is_near = cosines > self._cosines.min(axis=1, keepdims=True)
+        counts = is_near.sum(axis=1)
+        # What is near to a query stands together, and is put beside what it has: as many places for each query.
+        both = np.full((len(cosines), self._cosines.shape[1] + counts.max()), NOT_THERE, dtype=np.float32)
+        both[:, : self._cosines.shape[1]] = self._cosines
+        both[:, self._cosines.shape[1] :][np.arange(counts.max()) < counts[:, np.newaxis]] = cosines[is_near]
+        self._cosines = -np.partition(-both, self._cosines.shape[1] - 1, axis=1)[:, : self._cosines.shape[1]]
 
     def least(self, count: int) -> NDArray[np.float32]:
         """The cosine of the last of so many nearest, float32 (queries,): any row with it is an exact answer."""
@@ -179,12 +182,15 @@ def measured_recall(
         for count in RECALL_AT:
             for step, nearest in _nearest_by_step(rows, scores, count, _steps(count, others)):
                 found[count, step].append(nearest * queries + asked)
-    pairs = np.unique(np.concatenate([part.ravel() for each in found.values() for part in each]))
+    answers = {key: np.concatenate(parts_of) for key, parts_of in found.items()}
+    pairs, places = _distinct(np.concatenate([part.ravel() for part in answers.values()]))
     cosines = _cosines(pairs // queries, exact.queries, pairs % queries, parts)
     of: dict[int, dict[int, float]] = {count: {} for count in RECALL_AT}
-    for (count, step), answers in found.items():
-        places = np.searchsorted(pairs, np.concatenate(answers))
-        as_near = cosines[places] >= exact.least(count)[:, np.newaxis] - SAME
+    first = 0
+    for (count, step), part in answers.items():
+        of_part = places[first : first + part.size].reshape(part.shape)
+        first += part.size
+        as_near = cosines[of_part] >= exact.least(count)[:, np.newaxis] - SAME
         of[count][step] = round(float(as_near.mean()), 5)
     return MeasuredRecall(target=target, queries=queries, items=len(index), given=given, of=of)
 
@@ -226,6 +232,21 @@ def _nearest_by_step(
         yield step, near
 
 
+def _distinct(numbers: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The distinct numbers, ascending, and the place of each number among them: `np.unique` hashes, which takes longer.
+
+    Example:
+        >>> _distinct(np.array([5, 3, 5]))
+        (array([3, 5]), array([1, 0, 1]))
+    """
+    order = np.argsort(numbers)
+    ascending = numbers[order]
+    is_first = np.append(True, ascending[1:] != ascending[:-1])
+    places = np.empty(len(numbers), dtype=np.int64)
+    places[order] = np.cumsum(is_first) - 1
+    return ascending[is_first], places
+
+
 def _cosines(
     rows: NDArray[np.int64],
     queries: NDArray[np.float32],
@@ -233,7 +254,7 @@ def _cosines(
     parts: Callable[[NDArray[np.int64]], Iterator[NDArray[np.float32]]],
 ) -> NDArray[np.float32]:
     """Cosines of rows, which ascend, with a query each."""
-    distinct, place = np.unique(rows, return_inverse=True)
+    distinct, place = _distinct(rows)
     cosines = np.empty(len(rows), dtype=np.float32)
     first = 0
     for unit in parts(distinct):
