@@ -1,8 +1,8 @@
 """Codes of embeddings, with and without rescoring: `python -m benchmarks.studies.embeddings --features FILE.npy`.
 
 Rows held out search the others: recall of the exact cosine's nearest by every hash function of vectors, alone and with
-int8 vectors that bring candidates into order, beside indexes of faiss and usearch. Times are CPU milliseconds of one
-query at a time on one thread, without encoding.
+int8 vectors that bring candidates into order. Times are CPU milliseconds of one query at a time on one thread, without
+encoding. Indexes of others are those of `benchmarks.studies.vectors`.
 """
 
 import sys
@@ -27,7 +27,7 @@ COUNTS = (10, 100)
 OVERSAMPLING = {10: (4, 10), 100: (10,)}
 MOST = 10
 TIMED = 200
-LENGTHS = (64, 128, 256, 512, 1024, 2048, 4096)
+LENGTHS = (64, 128, 256, 512, 1024, 4096)
 LONGEST = {"itq": 512}
 FIXED = ("sign", "median")
 
@@ -77,58 +77,6 @@ def measured_codes(method: str, bits: int, database: Floats, queries: Floats, tr
     return row
 
 
-def measured_others(database: Floats, queries: Floats, truth: Rows) -> list[dict[str, str]]:
-    """Rows of the table of faiss's and usearch's indexes of vectors."""
-    import faiss  # noqa: PLC0415 - the document is shown without it
-    import usearch.index  # noqa: PLC0415
-
-    faiss.omp_set_num_threads(1)
-    width = database.shape[1]
-    hnsw = faiss.IndexHNSWFlat(width, 32, faiss.METRIC_INNER_PRODUCT)
-    hnsw.hnsw.efSearch = 100
-    inverted = faiss.IndexIVFFlat(faiss.IndexFlatIP(width), width, 64, faiss.METRIC_INNER_PRODUCT)
-    inverted.nprobe = 8
-    quantised = faiss.IndexRefineFlat(faiss.IndexPQ(width, 64, 8, faiss.METRIC_INNER_PRODUCT))
-    quantised.k_factor = MOST
-
-    class Usearch:
-        """usearch's graph with the calls of faiss."""
-
-        def __init__(self, kind: str) -> None:
-            form = {"dtype": kind, "connectivity": 32, "expansion_search": 100}
-            self.index = usearch.index.Index(ndim=width, metric="cos", **form)
-
-        def train(self, database: Floats) -> None:
-            """It learns nothing."""
-
-        def add(self, database: Floats) -> None:
-            """See faiss."""
-            self.index.add(np.arange(len(database)), database, threads=1)
-
-        def search(self, queries: Floats, count: int) -> tuple[Any, Rows]:
-            """See faiss."""
-            found = self.index.search(queries, count, threads=1)
-            return found.distances, found.keys.astype(np.int64).reshape(len(queries), -1)
-
-    rows = []
-    for name, index, size in (
-        ("faiss flat", faiss.IndexFlatIP(width), 4 * width),
-        ("faiss IVF, 64 lists, 8 searched", inverted, 4 * width + 8),
-        ("faiss HNSW, 32 links, efSearch 100", hnsw, 4 * width + 4 * 64),
-        ("faiss PQ of 64 bytes, 10 x refined by floats", quantised, 4 * width + 64),
-        ("usearch, 32 links, 100 expanded, float32", Usearch("f32"), 4 * width + 4 * 64),
-        ("usearch, 32 links, 100 expanded, int8", Usearch("i8"), width + 4 * 64),
-    ):
-        index.train(database)
-        index.add(database)
-        row = {"index": name, "bytes": f"{size:,}"}
-        for count in COUNTS:
-            row[f"recall@{count}"] = f"{recall(index.search(queries, count)[1], truth[:, :count]):.3f}"
-        taken = milliseconds(lambda query, index=index: index.search(queries[query : query + 1], COUNTS[0]))
-        rows.append({**row, "ms": three_digits(taken)})
-    return rows
-
-
 def _measure(settings: Settings) -> Results:
     measuring.use_one_thread()
     source = open_vectors(settings["features"])
@@ -146,7 +94,6 @@ def _measure(settings: Settings) -> Results:
     tables: dict[str, Any] = {
         "codes": [measured_codes(method, bits, database, queries, truth) for method, bits in cells]
     }
-    tables["others"] = measured_others(database, queries, truth)
     tables["data"] = (
         f"{len(database):,} vectors of {source.width:,} numbers are searched by {len(queries):,} others; int8 vectors "
         f"take {source.width + 4:,} bytes each."
@@ -160,7 +107,7 @@ EMBEDDINGS = Benchmark(
     _measure,
     settings={"features": str(Path("features.npy")), "queries": 800},
     quick={"queries": 200},
-    distributions=("numpy", "numba", "faiss-cpu", "usearch"),
+    distributions=("numpy", "numba"),
     document=PROJECT / "docs" / "embeddings.md",
 )
 
