@@ -24,6 +24,7 @@ from deephash_pipeline.photographs.listing import ListedImage
 from deephash_pipeline.photographs.ordering import in_best_order
 from deephash_pipeline.photographs.stored import (
     AskedRuntime,
+    keep_hasher,
     make_way,
     require_begun,
     require_maker,
@@ -31,7 +32,6 @@ from deephash_pipeline.photographs.stored import (
     stored_hasher,
     write_picture,
 )
-from deephash_pipeline.provenance import content_digest
 
 if TYPE_CHECKING:
     from deephash_pipeline.deephash import ImageHasher
@@ -86,7 +86,8 @@ class ImageIndex(CodedItems):
             InputError: there is something in the folder.
         """
         index = HammingIndex.create(folder, hasher.code_length, hasher.z_dimension if features else 0)
-        return cls(hasher, _marked(index, hasher, Path(folder)), Path(folder))
+        keep_hasher(index, hasher, Path(folder))
+        return cls(hasher, index, Path(folder))
 
     @classmethod
     def open(
@@ -124,14 +125,11 @@ class ImageIndex(CodedItems):
             opened = cls(stored_hasher(path, device, runtime, features), index, path)
             require_maker(index, path)
             return opened
-        except InputError:
+        except BaseException as error:
             index.close()
-            if isinstance(index, HammingIndex) and index.is_replaced:
+            if isinstance(error, InputError) and isinstance(index, HammingIndex) and index.is_replaced:
                 # Its hasher is that of the new one.
                 return cls.open(folder, read_only, device, runtime)
-            raise
-        except BaseException:
-            index.close()
             raise
 
     @classmethod
@@ -149,27 +147,23 @@ class ImageIndex(CodedItems):
         path = Path(folder)
         refuse_exchanged(path)
         make_way(path, hasher)
-        if not (path / HASHER).exists():
-            # One that was killed between index and hasher has no item.
+        made_with_it = (path / HASHER).exists()
+        if made_with_it:
+            require_same_hasher(path, hasher)
+        elif not (path / INDEX_FILE).exists():
             # A model lies in an index that has its hasher.
-            new = cast("ImageHasher", hasher)
-            if not (path / INDEX_FILE).exists():
-                return cls.create(path, new, features)
-            index = HammingIndex.open(path)
-            try:
-                opened = cls(hasher, index, path)
-                if len(opened):
-                    raise InputError(f"{path} has codes of an unknown hasher: build images into another folder")
-                _marked(index, new, path)
-            except BaseException:
-                index.close()
-                raise
-            return opened
-        require_same_hasher(path, hasher)
+            return cls.create(path, cast("ImageHasher", hasher), features)
         index = HammingIndex.open(path)
         try:
-            require_maker(index, path)
-            return cls(hasher, index, path)
+            opened = cls(hasher, index, path)
+            if made_with_it:
+                require_maker(index, path)
+            elif len(opened):
+                raise InputError(f"{path} has codes of an unknown hasher: build images into another folder")
+            else:
+                # One that was killed between index and hasher has no item.
+                keep_hasher(index, cast("ImageHasher", hasher), path)
+            return opened
         except BaseException:
             index.close()
             raise
@@ -178,8 +172,7 @@ class ImageIndex(CodedItems):
         """Store listed images for good, by what the hasher made of them."""
         metadata: dict[str, Sequence[str | None]] = {"path": [str(image.path) for image in images]}
         metadata["label"] = [image.label and one_form(image.label) for image in images]
-        metadata[STAMP] = [image.stamp for image in images]
-        metadata[DIGEST_COLUMN] = [image.digest for image in images]
+        metadata |= {STAMP: [image.stamp for image in images], DIGEST_COLUMN: [image.digest for image in images]}
         self._add([image.id for image in images], encoded, metadata, replace=True)
 
     def _add(
@@ -242,8 +235,7 @@ class ImageIndex(CodedItems):
             InputError: an id is not there, or the index is read-only.
         """
         ids = texts("id", ids)
-        present = [name for name in ids if name in self.index]
-        paths = [item.metadata.get("path") for item in self.index.items(present)]
+        paths = [item.metadata.get("path") for item in self.index.items([name for name in ids if name in self.index])]
         removed = super().remove(ids, missing_ok)
         for path in paths:
             self.forget_picture(path)
@@ -256,8 +248,7 @@ class ImageIndex(CodedItems):
 
     def warm_up(self) -> None:
         """Encode a black image and search once: the first time takes seconds."""
-        black = np.zeros((1, *self.hasher.description.image_shape), dtype=np.uint8)
-        self.index.search(self.hasher.encode(black), 1)
+        self.index.search(self.encode(np.zeros((1, *self.image_shape), dtype=np.uint8)), 1)
 
     @property
     def image_shape(self) -> tuple[int, int, int]:
@@ -306,10 +297,3 @@ class ImageIndex(CodedItems):
     def within(self, images: Images, radius: int, where: Where | None = None) -> RangeAnswers:
         """Find all images at most `radius` bits from each image."""
         return self._own().within(self.hasher.encode(images), radius, where)
-
-
-def _marked(index: HammingIndex, hasher: "ImageHasher", folder: Path) -> HammingIndex:
-    """An index without items, with the hasher that is to make its codes beside it."""
-    hasher.save(folder / HASHER)
-    index.mark(content_digest(folder / HASHER))
-    return index

@@ -116,6 +116,12 @@ def _image_hasher() -> "type[ImageHasher]":
     return ImageHasher
 
 
+def keep_hasher(index: HammingIndex, hasher: "ImageHasher", folder: Path) -> None:
+    """Write the hasher that is to make the codes of an index without items, and mark the index by it."""
+    hasher.save(folder / HASHER)
+    index.mark(content_digest(folder / HASHER))
+
+
 def keep_model(folder: Path, hasher: BaseHasher) -> None:
     """Write the hasher as an ONNX model too, where such a one has made the codes: searches need no PyTorch then."""
     if hasher.description.runtime == "onnx" and not isinstance(hasher, OnnxHasher) and not has_model(folder):

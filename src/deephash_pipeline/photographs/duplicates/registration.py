@@ -133,13 +133,8 @@ class Picture:
 
     @cached_property
     def polar(self) -> NDArray[np.complex64]:
-        """Transform of the log-polar spectrum, of the picture."""
+        """Transforms of the log-polar spectrum, of the picture and of its mirror image, see `_log_polar`."""
         return _log_polar(self.grey)
-
-    @cached_property
-    def mirrored_polar(self) -> NDArray[np.complex64]:
-        """Transform of the log-polar spectrum, of the mirror image."""
-        return _log_polar(self.grey, mirrored=True)
 
 
 def register(one: Picture, other: Picture) -> Registration:
@@ -197,17 +192,16 @@ POLAR_RADII = NEAREST_RADIUS * RADIUS_RANGE ** (np.arange(RADII) / RADII)
 POLAR_GRID = np.stack([np.sin(POLAR_ANGLES) * POLAR_RADII, np.cos(POLAR_ANGLES) * POLAR_RADII]) + CANVAS // 2
 
 
-def _log_polar(grey: NDArray[np.float32], mirrored: bool = False) -> NDArray[np.complex64]:
-    """Transform of the log-polar spectrum, by angle and logarithm of the radius, complex64 (ANGLES, RADII + 1)."""
+def _log_polar(grey: NDArray[np.float32]) -> NDArray[np.complex64]:
+    """Of a picture and its mirror image, by angle and logarithm of the radius, complex64 (2, ANGLES, RADII + 1)."""
     height, width = grey.shape
     window = np.hanning(height + 2)[1:-1, np.newaxis] * np.hanning(width + 2)[1:-1]
     spectrum = np.log1p(10 * np.abs(fft.fftshift(fft.fft2((grey - grey.mean()) * window, (CANVAS, CANVAS)))))
     polar = map_coordinates(spectrum, POLAR_GRID, order=1)
     polar -= polar.mean(axis=0)
     even = np.asarray(polar / (polar.std() + 1e-6), dtype=np.float32)
-    transformed: NDArray[np.complex64] = fft.rfft2(
-        even[-np.arange(ANGLES) % ANGLES] if mirrored else even, (ANGLES, 2 * RADII)
-    )
+    both = np.stack([even, even[-np.arange(ANGLES) % ANGLES]])
+    transformed: NDArray[np.complex64] = fft.rfft2(both, (ANGLES, 2 * RADII))
     return transformed
 
 
@@ -224,8 +218,9 @@ def _rotations(one: Picture, other: Picture) -> Iterator[_Motion]:
     """The likeliest rotation and scale by which the other picture becomes the one, and those of its mirror image."""
     most = int(np.log(LARGEST_SCALE) / np.log(RADIUS_RANGE) * RADII)
     for mirrored in (False, True):
-        spectrum = other.mirrored_polar if mirrored else other.polar
-        agreement = fft.irfft2(one.polar * np.conj(spectrum), (ANGLES, 2 * RADII)) / (ANGLES * RADII)
+        agreement = fft.irfft2(one.polar[0] * np.conj(other.polar[int(mirrored)]), (ANGLES, 2 * RADII)) / (
+            ANGLES * RADII
+        )
         agreement[:, most + 1 : -most] = -np.inf
         row, column = np.unravel_index(np.argmax(agreement), agreement.shape)
         if agreement[row, column] < LEAST_PEAK:
