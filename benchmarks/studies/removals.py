@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from PIL import Image
 from scipy.ndimage import gaussian_filter, map_coordinates
 
-from benchmarks.studies.copies import EDITS, USUAL
+from benchmarks.studies.copies import EDITS, HALVES, USUAL, drawn_from
 from deephash_pipeline.common.progress import track
 from deephash_pipeline.deephash import FeatureExtractor
 from deephash_pipeline.photographs import list_images
@@ -155,9 +155,8 @@ def decision(group: Group) -> str:
 def originals(paths: Sequence[str], half: str, folder: Path) -> list[Path]:
     """Photographs of a half, those that are small enlarged in a folder."""
     listed = list_images(paths)[0]
-    order = np.random.default_rng(0).permutation(len(listed))
     files = []
-    for row in order[: len(order) // 2] if half == "choose" else order[len(order) // 2 :]:
+    for row in drawn_from(half, len(listed)):
         file = listed[row].path
         with Image.open(file) as image:
             if min(image.size) < LEAST_SIDE / 2:
@@ -225,7 +224,7 @@ def name_of(path: Path) -> str:
 
 @click.command()
 @click.argument("paths", nargs=-1, required=True)
-@click.option("--half", type=click.Choice(["choose", "report"]), default="report", show_default=True)
+@click.option("--half", type=click.Choice(HALVES), default=HALVES[1], show_default=True)
 @click.option("--drawn", default=300, show_default=True, help="Originals of edits and frames.")
 @click.option("--usual", is_flag=True, help="Of edits the six usual ones alone.")
 @click.option("--classes/--no-classes", default=True, help="Also look among all pairs of the half.")
