@@ -1,6 +1,7 @@
 """SRH against a dense transcription of its formulas, and ITQ where rows are few."""
 
 import numpy as np
+from scipy.linalg import eigh
 
 from deephash_pipeline.hashing import ITQ, SRH
 from deephash_pipeline.hashing.principal_directions import scatter as scatter_of
@@ -70,3 +71,29 @@ def test_classes_that_are_known_help_and_rows_without_one_count_too() -> None:
     assert agreement(with_classes[known], KINDS[known]) > agreement(without[known], KINDS[known]) + 0.02
     plain = agreement(ITQ(16).fit(rows).transform(rows)[~known], KINDS[~known])
     assert agreement(with_classes[~known], KINDS[~known]) > plain
+
+
+def test_distances_after_steps_along_the_graph_are_added_by_their_weight() -> None:
+    graph = neighbour_graph(ROWS, 5, np.full(len(ROWS), -1))
+    smooth, scatter = graph.smoothness(ROWS), scatter_of(ROWS, np.zeros(6))
+    without, added = (SRH(4, diffusion=weight)._metric(smooth, scatter, len(ROWS)) for weight in (0, 0.3))
+    ridge = 1000 / len(ROWS) * np.trace(scatter) / 6
+    values, vectors = eigh(smooth, scatter + ridge * np.eye(6))
+    walked = ROWS @ vectors @ np.diag(np.maximum(values, 0) ** 8)
+    between = np.square(walked[:, np.newaxis] - walked).sum(axis=2)
+    found = np.einsum("ijd,de,ije->ij", difference := ROWS[:, np.newaxis] - ROWS, added - without, difference)
+    np.testing.assert_allclose(found, 0.3 * between / np.square(walked).sum(), atol=1e-6)
+
+
+def test_classes_of_a_kind_come_nearer_to_each_other() -> None:
+    generator = np.random.default_rng(6)
+    kinds, classes = np.arange(2400) % 4, np.arange(2400) % 24
+    rows = 2 * generator.normal(size=(4, 60))[kinds] + 2 * generator.normal(size=(24, 60))[classes]
+    rows += 3 * generator.normal(size=rows.shape)
+
+    def share(weight: float) -> float:
+        signs = np.where(SRH(32, diffusion=weight).fit(rows).transform(rows), 1.0, -1.0)
+        nearest = np.argsort(-(signs @ signs.T), axis=1, kind="stable")[:, :600]
+        return float((kinds[nearest] == kinds[:, None]).mean())
+
+    assert share(0.5) > share(0) + 0.05
