@@ -42,7 +42,8 @@ def watched(page, before):
             const found = await axe.run();
             document.documentElement.dataset.axe = JSON.stringify({{
                 dark: matchMedia("(prefers-color-scheme: dark)").matches, passes: found.passes.length,
-                dialog: document.querySelector("dialog[open]") !== null, findings: found.violations.map(one => [one.id, one.help, one.nodes.map(node => node.html)])}});
+                dialog: document.querySelector("dialog[open]") !== null,
+                findings: found.violations.map(one => [one.id, one.help, one.nodes.map(node => node.html)])}});
         }});"""
     scripts = "".join(f"<script>{each}</script>" for each in (AXE.read_text(), script))
     return HTMLResponse(page.replace("</body>", f"{scripts}</body>"))

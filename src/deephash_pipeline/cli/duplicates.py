@@ -69,7 +69,7 @@ OURS = (starts_with('{"files": ', '{\n "files": '), starts_with("group,action,pa
     "level",
     flag_value=Level.STRICT,
     type=click.UNPROCESSED,
-    help=f"Only what has hardly changed: cropped, but not framed. {Level.STRICT.measured}.",
+    help=f"Only what has hardly changed: cropped, but not framed. It {Level.STRICT.measured}.",
 )
 @click.option(
     "--loose",
@@ -77,7 +77,7 @@ OURS = (starts_with('{"files": ', '{\n "files": '), starts_with("group,action,pa
     flag_value=Level.LOOSE,
     type=click.UNPROCESSED,
     help="Also with text or a logo over it: look at what is found. "
-    f"{Level.LOOSE.measured}; without an option {Level.DEFAULT.measured}.",
+    f"It {Level.LOOSE.measured}. Without an option it {Level.DEFAULT.measured}.",
 )
 @click.option("--json", "json_file", type=FILE, help="Write the groups as JSON; - to standard output.")
 @click.option("--csv", "csv_file", type=FILE, help="Write the groups as CSV, a row for each file.")
@@ -156,7 +156,7 @@ def duplicates(
     size = readable_bytes(sum(photo.bytes for photo in removable))
     click.echo(f"files: {found.pictures}, groups: {len(found.groups)}, copies: {len(removable)} ({size})", err=True)
     level = level or Level.DEFAULT
-    click.echo(f"level: {level.shown}; where it was measured, {level.measured}", err=True)
+    click.echo(f"level: {level.shown}; where it was measured, it {level.measured}", err=True)
     if not found.pictures:
         raise InputError(f"no picture in {', '.join(paths)} can be read: mend what is left out, or name others")
 

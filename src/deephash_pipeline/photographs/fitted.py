@@ -129,8 +129,8 @@ def _fitted(folder: Path, method: str, labels: bool, device: str) -> "ImageHashe
         if len(images) < (needed := fewest(images.hasher.code_length)):
             raise InputError(f"{folder} has {len(images)} pictures, and {needed} are needed to fit a hash function")
         bits = images.hasher.code_length
-        usual = {"supervised": labels, "diffusion": 0 if labels else DIFFUSION}
-        function = SRH(bits, **usual) if method == USUAL else HASH_FUNCTIONS[method](bits)
+        usual = SRH(bits, supervised=True) if labels else SRH(bits, diffusion=DIFFUSION)
+        function = usual if method == USUAL else HASH_FUNCTIONS[method](bits)
         if function.supervised and not labels:
             raise InputError(f"`{method}` learns from labels: add --labels folder")
         ids = images.index.sample(MOST, seed=0)

@@ -83,11 +83,12 @@ def find_duplicates(  # noqa: PLR0913 - the folders of a user, and what is known
             told(equal[0], photo)
     folder = None if index is None else index.folder
     kept = read_kept(folder)
-    prints = fingerprints([equal[0] for equal in same], extractor, index, kept)
+    # Before they are read: what is kept of a file that another replaces meanwhile is of no file then.
+    keys = [file_key(equal[0].path) for equal in same]
+    prints = fingerprints([equal[0] for equal in same], extractor, index, [kept.prints.get(key) for key in keys])
     skipped += [broken._replace(name=photo.name) for broken in prints.skipped for photo in same[broken.row]]
     sides = [{photo.reference for photo in same[row]} for row in prints.rows]
     asked, among = (np.array([not reference or side in both for both in sides], np.bool_) for side in (False, True))
-    keys = [file_key(equal[0].path) for equal in same]
     copies = Copies(prints, len(same), level.agreement)
     copies.remember(keys, kept.pairs)
     neighbours = candidates(prints, asked, among)

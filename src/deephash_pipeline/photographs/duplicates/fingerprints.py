@@ -12,7 +12,7 @@ from deephash_pipeline.hashing.srh import unit_length_rows
 from deephash_pipeline.images.batches import ImageShape, SkippedImage, image_batches
 from deephash_pipeline.photographs.duplicates import perceptual_hash
 from deephash_pipeline.photographs.duplicates.groups import Photo
-from deephash_pipeline.photographs.duplicates.kept import Kept, file_key
+from deephash_pipeline.photographs.duplicates.kept import Print
 from deephash_pipeline.photographs.duplicates.known import known_features
 from deephash_pipeline.photographs.duplicates.left_over import GREY
 from deephash_pipeline.photographs.duplicates.perceptual_hash import ORIENTATIONS
@@ -44,7 +44,7 @@ def fingerprints(
     photos: Sequence[Photo],
     extractor: Callable[[], FeatureExtractor],
     index: ImageIndex | None = None,
-    kept: Kept | None = None,
+    kept: Sequence[Print | None] = (),
 ) -> Fingerprints:
     """Read pictures once, each for all that they are compared by; a single one is compared with nothing.
 
@@ -52,18 +52,17 @@ def fingerprints(
         photos: the pictures.
         extractor: function that gives the network.
         index: index whose features of unchanged files are taken.
-        kept: what is known of files; one of which the features are known too is not read.
+        kept: what is known of each picture, None for nothing; one of which the features are known too is not read.
     """
     found: dict[int, tuple[NDArray[np.float16], NDArray[np.uint8], NDArray[np.uint8]]] = {}
     skipped: list[SkippedImage] = []
     with count_steps("pictures", total=len(photos)) as advance:
         network = extractor() if len(photos) > 1 else None
         known = known_features(index, network, {photo.path for photo in photos}) if index and network else {}
-        if kept is not None:
-            for row, photo in enumerate(photos):
-                if photo.path in known and (of_file := kept.prints.get(file_key(photo.path))) is not None:
-                    found[row] = known[photo.path], *of_file
-                    advance(f"{len(found)} of {len(photos)}")
+        for row, of_file in enumerate(kept):
+            if of_file is not None and photos[row].path in known:
+                found[row] = known[photos[row].path], *of_file
+                advance(f"{len(found)} of {len(photos)}")
         to_read = [] if network is None else [row for row in range(len(photos)) if row not in found]
         shape: ImageShape = (1,) if network is None else network.image_shape
         paths = [photos[row].path for row in to_read]
