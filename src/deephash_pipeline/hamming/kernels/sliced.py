@@ -99,10 +99,8 @@ def _adder(triples: int) -> Any:
 
     Its arguments:
         table: with these triples, see `tabulate`.
-        entries: of `working_memory`, flat; those of the query and unit begin
-        at: here.
-        sums: binary digits of distances, a row each, the lowest first; those of the query begin
-        start: at this row.
+        entries, at: those of `working_memory`, flat, and where those of the query and unit begin.
+        sums, start: binary digits of distances, a row each, the lowest first, and the first row of the query.
         digits: how many there are.
         more: whether distances so far count; or else they are zeros.
     """
@@ -272,7 +270,7 @@ def mark_of_use(of_use: Any, first: int, marks: Any) -> None:
 
 @inner
 def list_marked(sums: Any, query: int, marks: Any, first: int, begin: int, stop: int, near: Any) -> int:
-    """List those of codes begin..stop of a block that `mark_near` has marked.
+    """List those of codes begin..stop of a block that `mark_near` has marked; return their number.
 
     Args:
         sums: binary digits of distances, uint64 (queries, digits, ROW_WORDS).
@@ -282,9 +280,6 @@ def list_marked(sums: Any, query: int, marks: Any, first: int, begin: int, stop:
         begin: the first code to list.
         stop: number of the code after the last.
         near: int64 (BLOCK_CODES, 2), written: codes and distances.
-
-    Returns:
-        Number of codes listed.
     """
     listed, of_any = 0, NONE
     for lane in range(ROW_WORDS):

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from deephash_pipeline.retrieval.kernels.compiled import inner, kernel
 
-ROUNDS = 4
+ROUNDS, EIGHT = 4, 8
 HALF = np.float32(sqrt(0.5))
 
 
@@ -50,9 +50,24 @@ def _plan(width: int) -> tuple[NDArray[np.float32], int]:
 
 
 @inner
+def _mix_eights(numbers: Any) -> None:
+    """Do the first three steps of `_mix`, eight numbers at a time: as a loop they take three times as long."""
+    for at in range(0, len(numbers), EIGHT):
+        a, b, c, d = numbers[at], numbers[at + 1], numbers[at + 2], numbers[at + 3]
+        e, f, g, h = numbers[at + 4], numbers[at + 5], numbers[at + 6], numbers[at + 7]
+        a, b, c, d, e, f, g, h = a + b, a - b, c + d, c - d, e + f, e - f, g + h, g - h
+        a, b, c, d, e, f, g, h = a + c, b + d, a - c, b - d, e + g, f + h, e - g, f - h
+        numbers[at], numbers[at + 1], numbers[at + 2], numbers[at + 3] = a + e, b + f, c + g, d + h
+        numbers[at + 4], numbers[at + 5], numbers[at + 6], numbers[at + 7] = a - e, b - f, c - g, d - h
+
+
+@inner
 def _mix(numbers: Any) -> None:
     """Multiply numbers, a power of two, by the Hadamard matrix of their size."""
     apart = 1
+    if len(numbers) >= EIGHT:
+        _mix_eights(numbers)
+        apart = EIGHT
     while apart < len(numbers):
         for first in range(0, len(numbers), 2 * apart):
             upper, lower = numbers[first : first + apart], numbers[first + apart : first + 2 * apart]
