@@ -1,13 +1,10 @@
 """Codes of embeddings, with and without rescoring: `python -m benchmarks.studies.embeddings --features FILE.npy`.
 
 Rows held out search the others: recall of the exact cosine's nearest by every hash function of vectors, alone and with
-int8 vectors that bring candidates into order. Times are CPU milliseconds of one query at a time on one thread, without
-encoding. Indexes of others are those of `benchmarks.studies.vectors`.
+int8 vectors that bring candidates into order. `benchmarks.studies.vectors` has times, and indexes of others.
 """
 
 import sys
-import time
-from collections.abc import Callable
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -16,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks import measuring
-from benchmarks.documents import PROJECT, Benchmark, Results, Settings, three_digits
+from benchmarks.documents import PROJECT, Benchmark, Results, Settings
 from deephash_pipeline.embeddings import open_vectors
 from deephash_pipeline.embeddings.unit import unit_rows
 from deephash_pipeline.hamming import ByFeatures, HammingIndex
@@ -26,8 +23,7 @@ from deephash_pipeline.retrieval import pack_bits
 COUNTS = (10, 100)
 OVERSAMPLING = {10: (4, 10), 100: (10,)}
 MOST = 10
-TIMED = 200
-LENGTHS = (64, 128, 256, 512, 1024, 4096)
+LENGTHS = (64, 128, 256, 512, 1024)
 LONGEST = {"itq": 512}
 FIXED = ("sign", "median")
 
@@ -38,18 +34,6 @@ Rows = NDArray[np.int64]
 def recall(found: Rows, truth: Rows) -> float:
     """Share of the true neighbours that were found."""
     return float(np.mean([len(np.intersect1d(*rows)) / len(rows[1]) for rows in zip(found, truth, strict=True)]))
-
-
-def milliseconds(search: Callable[[int], Any]) -> float:
-    """CPU time of a search, the median of three rounds."""
-    search(0)
-    rounds = []
-    for _ in range(3):
-        began = time.process_time()
-        for query in range(TIMED):
-            search(query)
-        rounds.append(1000 * (time.process_time() - began) / TIMED)
-    return float(np.median(rounds))
 
 
 def measured_codes(method: str, bits: int, database: Floats, queries: Floats, truth: Rows) -> dict[str, str]:
@@ -66,14 +50,6 @@ def measured_codes(method: str, bits: int, database: Floats, queries: Floats, tr
             order = np.argsort(scores[:, : factor * count], axis=1, kind="stable")[:, :count]
             found = np.take_along_axis(rows, order, axis=1)
             row[f"@{count}, {factor} x"] = f"{recall(found, truth[:, :count]):.3f}"
-    shortlist = MOST * COUNTS[0]
-    one = [slice(query, query + 1) for query in range(TIMED)]
-    row["ms"] = three_digits(milliseconds(lambda query: index.search(codes[one[query]], COUNTS[0])))
-    row[f"ms, {MOST} x"] = three_digits(
-        milliseconds(
-            lambda query: index.search(codes[one[query]], COUNTS[0], None, ByFeatures(queries[one[query]], shortlist))
-        )
-    )
     return row
 
 
