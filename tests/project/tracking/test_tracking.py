@@ -241,3 +241,20 @@ def test_what_a_cell_was_made_from_and_with_is_its_runs(project, client):
         "seed": "9",
     }
     assert child.data.tags["digest.itq.b12.metrics"] == read_manifest(project / "digests.json").digest
+
+
+def test_a_cell_that_is_measured_again_with_the_same_result_is_one_row_and_with_another_two(project, client):
+    for queries in (7, 7, 8):
+        catalog = stored_catalog("forced")
+        metrics = catalog["itq.b12.metrics"] = json_dataset(project / "forced.json")
+        metrics.expect("itq.b12.metrics", Origin("measure"))
+        metrics.save({**METRICS, "queries": queries, "chance_level": None})
+        hook = MlflowTracking()
+        run_params = {"project_path": project.as_posix(), "pipeline_names": ["evaluation"], "env": None}
+        hook.before_pipeline_run(run_params=run_params, pipeline=CELL, catalog=catalog)
+        hook.before_node_run(node=CELL.nodes[0])
+        hook.after_node_run(node=CELL.nodes[0], catalog=catalog)
+        hook.after_pipeline_run(pipeline=CELL, catalog=catalog)
+    experiment = client().get_experiment_by_name("forced").experiment_id
+    found = client().search_runs([experiment], "metrics.mean_average_precision > 0")
+    assert sorted(row.data.metrics["queries"] for row in found) == [7, 8]

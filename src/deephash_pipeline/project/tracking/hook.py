@@ -1,9 +1,9 @@
 """The MLflow hook: a parent run for every `kedro run`, a child run for every cell.
 
 A cell is logged as soon as it is measured, by the process that the run was started in; one that is only trained, at the
-end. Of a cell that an earlier run has made, the parent has the score, and there is no second child: a search for the
-best mAP gives each cell once. MLflow takes seconds to start: it does so in a thread, while nodes begin. Tracking is
-never worth a training: what fails here is a warning.
+end. Of a cell that an earlier run has made, or made with the same metrics, the parent has the score, and there is no
+second child: a search for the best mAP gives each cell once. MLflow takes seconds to start: it does so in a thread,
+while nodes begin. Tracking is never worth a training: what fails here is a warning.
 """
 
 import atexit
@@ -164,6 +164,10 @@ class MlflowTracking:
             logged += epoch_metrics(catalog.load(history))
         table = catalog.load(curves) if catalog.exists(curves) else None
         tags, parameters = manifest_facts(catalog, f"{cell}{METRICS if metrics else HISTORY}")
+        digest = f"digest.{cell}{METRICS}"
+        # `--force` measured the same once more.
+        if digest in tags and store.has_finished(cell, digest, tags[digest]):
+            return
         if learned_little(metrics):
             tags["learned_little"] = CHANCE_REMEDY
         model = next((file for suffix in MODELS if (file := stored_file(catalog, f"{cell}{suffix}"))), None)

@@ -75,6 +75,11 @@ class MlflowStore:
         started = int(1000 * (start or time.time()))
         return str(self._client.create_run(self._experiment, started, dict(tags), name).info.run_id)
 
+    def has_finished(self, name: str, tag: str, value: str) -> bool:
+        """Whether a run of a name has ended well with a tag of a value."""
+        wanted = f"attributes.run_name = '{name}' and tags.`{tag}` = '{value}' and attributes.status = 'FINISHED'"
+        return bool(self._client.search_runs([self._experiment], wanted, max_results=1))
+
     def end_killed_runs(self) -> None:
         """Close what an earlier process has left open when it was killed: it would be shown as running for ever."""
         for run in self._client.search_runs([self._experiment], "attributes.status = 'RUNNING'"):
