@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
+from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from deephash_pipeline.common.devices import resolve_precision
 from deephash_pipeline.common.errors import InputError
@@ -157,6 +158,24 @@ def test_drops_of_small_rates_are_made_too():
 
 def test_the_learning_rate_stays_while_the_training_loss_falls():
     assert losses_to_rates([1.0 - 0.01 * epoch for epoch in range(12)]) == [0.1] * 12
+
+
+@pytest.mark.parametrize("schedule", ["plateau", "one_cycle"])
+def test_averaged_training_ends_with_the_moving_average_of_its_weights_and_is_measured_by_it(schedule):
+    module, after_each_step, measured = linear(), [], []
+    hook = register_optimizer_step_post_hook(lambda *_: after_each_step.append(module.weight.detach().clone()))
+    x, labels = blobs()
+    run = TrainingRun("averaged", 1, after_epoch=lambda: measured.append(module.weight.detach().clone()) or {})
+    train(module, CrossEntropy(), labelled(x, labels), parameters(schedule=schedule, averaging=0.8), run)
+    hook.remove()
+    averages = [after_each_step[0]]
+    for step, weight in enumerate(after_each_step[1:], 1):
+        past = min(0.8, (1 + step) / (10 + step))
+        averages.append(past * averages[-1] + (1 - past) * weight)
+    assert len(after_each_step) == 35
+    torch.testing.assert_close(measured, averages[6::7])
+    assert torch.equal(module.weight, measured[-1])
+    assert not torch.allclose(measured[0], after_each_step[6], rtol=1e-3)
 
 
 def test_one_cycle_rises_to_the_peak_and_falls_to_nearly_zero():

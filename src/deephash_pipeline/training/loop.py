@@ -92,7 +92,7 @@ def train(
         fused=device.type in ("cpu", "cuda"),
     )
     schedule = Schedule(optimizer, parameters, parameters.epochs * steps)
-    training = Training(module, optimizer, schedule, own)
+    training = Training(module, optimizer, schedule, own, parameters.averaging)
     set_progress = objective.set_progress if isinstance(objective, FollowsProgress) else None
     continuation = Continuation(training, run)
     continuation.start(training_set, parameters)
@@ -114,7 +114,7 @@ def train(
                     set_progress(((epoch - 1) * steps + step) / (parameters.epochs * steps))
                 loss, watched = gradients(indices, derive_seed(run.seed, "augmentation", epoch, step))
                 optimizer.step()
-                training.schedule.after_step()
+                training.after_step()
                 training.progress.add({"loss": loss, **watched})
                 continuation.after_step(stop)
                 advance(f"epoch {epoch} of {parameters.epochs}")
@@ -131,9 +131,12 @@ def train(
                     "or check the inputs"
                 )
             module.eval()
-            metrics = run.after_epoch() if run.after_epoch else {}
+            with training.averaged():
+                metrics = run.after_epoch() if run.after_epoch else {}
             training.schedule.after_epoch(means["loss"])
             finished = training.schedule.converged or epoch == parameters.epochs
+            if finished:
+                training.take_average()
             training.end_epoch({**means, **metrics}, finished)
             if finished:
                 continuation.save()

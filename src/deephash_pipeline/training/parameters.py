@@ -29,6 +29,9 @@ class TrainingParameters(Parameters):
         plateau_patience: epochs without improvement before a drop.
         plateau_drops: drops before training counts as converged.
         warm_up_share: share of the steps before the peak of ``one_cycle``.
+        averaging: share of the past in a moving average of the weights, with which training ends and by which it is
+            measured; near 1 / (1 - `averaging`) steps count. 0 ends with the last weights. Averages generalise better
+            (Polyak and Juditsky 1992, doi:10.1137/0330046; Izmailov et al. 2018, arXiv:1803.05407).
         sampler: ``shuffle`` draws a new order each epoch; ``random_skip`` is the paper's approximation of it: after
             each image skip a number of images drawn from U[0, `random_skip_maximum`].
         random_skip_maximum: 200 in the paper.
@@ -54,6 +57,7 @@ class TrainingParameters(Parameters):
     plateau_patience: PositiveInt = 2
     plateau_drops: PositiveInt = 3
     warm_up_share: float = Field(default=0.25, gt=0, lt=1)
+    averaging: float = Field(default=0.0, ge=0, lt=1)
     sampler: Literal["shuffle", "random_skip"] = "shuffle"
     random_skip_maximum: int = Field(default=200, ge=0)
     chunk_size: PositiveInt | None = None

@@ -44,6 +44,7 @@ VARIANTS = [
     dict(schedule="one_cycle", chunk_size=5),
     dict(schedule="plateau", momentum=0.0),
     dict(schedule="one_cycle", precision="bfloat16"),
+    dict(schedule="one_cycle", averaging=0.9),
     # The loss hardly falls: the rate drops until training counts as converged, before the last epoch.
     dict(schedule="plateau", learning_rate=1e-4, plateau_patience=1, plateau_drops=2, epochs=12),
 ]

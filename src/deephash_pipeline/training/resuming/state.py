@@ -1,16 +1,18 @@
 """State of a training between two steps, taken apart for a checkpoint and put together again."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.optim.swa_utils import AveragedModel
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.training.schedule import Schedule
 
-PARTS = ("module", "objective", "last_good", "momentum", "total")
+PARTS = ("module", "objective", "last_good", "momentum", "total", "average")
 History = list[dict[str, float]]
 
 
@@ -51,7 +53,15 @@ class Progress:
 
 
 class Training:
-    """Module, optimiser, schedule and progress of one training, and the objective, which may learn too."""
+    """Module, optimiser, schedule and progress of one training, and the objective, which may learn too.
+
+    Args:
+        module: what is trained.
+        optimizer: its optimiser.
+        schedule: its schedule.
+        objective: what is minimised.
+        averaging: share of the past in the average of the module's weights; 0 for no average.
+    """
 
     def __init__(
         self,
@@ -59,11 +69,13 @@ class Training:
         optimizer: torch.optim.Optimizer,
         schedule: Schedule,
         objective: nn.Module,
+        averaging: float = 0.0,
     ) -> None:
         self.module = module
         self.optimizer = optimizer
         self.schedule = schedule
         self.objective = objective
+        self.average = averaged(module, averaging) if averaging else None
         self.progress = Progress(self.learning_rate, self.copy_of_module())
 
     @property
@@ -82,6 +94,26 @@ class Training:
         """Copy the module's parameters and buffers."""
         return {name: tensor.detach().clone() for name, tensor in self.module.state_dict().items()}
 
+    def after_step(self) -> None:
+        """Follow a step of the optimiser."""
+        self.schedule.after_step()
+        if self.average is not None:
+            self.average.update_parameters(self.module)
+
+    def take_average(self) -> None:
+        """Give the module the average of its weights, if there is one."""
+        if self.average is not None:
+            self.module.load_state_dict(self.average.module.state_dict())
+
+    @contextmanager
+    def averaged(self) -> Iterator[None]:
+        """Let the module have the average of its weights for a while."""
+        last = self.copy_of_module() if self.average is not None else {}
+        self.take_average()
+        yield
+        if last:
+            self.module.load_state_dict(last)
+
     def end_epoch(self, metrics: Mapping[str, float], finished: bool) -> None:
         """Close the current epoch with its metrics; the schedule has seen its loss by now."""
         progress = self.progress
@@ -98,6 +130,7 @@ class Training:
         if not self.progress.finished:
             parts |= {"last_good": self.progress.last_good, "momentum": self._momentum(), "total": self.progress.totals}
             parts["objective"] = self.objective.state_dict()
+            parts["average"] = {} if self.average is None else self.average.state_dict()
         return {
             f"{part}.{name}": tensor.detach().cpu() for part, named in parts.items() for name, tensor in named.items()
         }
@@ -127,6 +160,8 @@ class Training:
         self.module.load_state_dict(parts["module"])
         if parts["objective"]:
             self.objective.load_state_dict(parts["objective"])
+        if self.average is not None and parts["average"]:
+            self.average.load_state_dict(parts["average"])
         for name, parameter in self.weights().items():
             if name in parts["momentum"]:
                 # In the layout of the parameter, as PyTorch makes it: vectors then cut it alike, to the last bit.
@@ -150,3 +185,28 @@ class Training:
         state = self.optimizer.state
         buffers = {name: state[p].get("momentum_buffer") for name, p in self.weights().items() if p in state}
         return {name: buffer for name, buffer in buffers.items() if buffer is not None}
+
+
+def averaged(module: nn.Module, share: float) -> AveragedModel:
+    """Begin a moving average of a module's weights and running statistics; the first steps weigh more, all but alike.
+
+    Example:
+        >>> module = nn.Linear(1, 1, bias=False)
+        >>> average = averaged(module, 0.5)
+        >>> for weight in (1.0, 3.0):
+        ...     _ = module.weight.data.fill_(weight)
+        ...     average.update_parameters(module)
+        >>> average.module.weight.item()
+        2.636...
+    """
+
+    def follow(averages: Sequence[Tensor], now: Sequence[Tensor], steps: Tensor | int) -> None:
+        # A tensor all along: to read it would make the CPU wait for the device.
+        new = 1 - ((1 + torch.as_tensor(steps)) / (10 + steps)).clamp(max=share)
+        for average, tensor in zip(averages, now, strict=True):
+            if average.is_floating_point():
+                average.lerp_(tensor, new.to(average.dtype))
+            else:
+                average.copy_(tensor)
+
+    return AveragedModel(module, multi_avg_fn=follow, use_buffers=True)
