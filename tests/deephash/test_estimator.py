@@ -148,7 +148,7 @@ def test_of_photographs_the_hash_layer_alone_is_learned_on_features_of_imagenet(
 
 def test_a_fit_ends_with_the_codes_of_pre_training_or_itq_where_fine_tuning_has_destroyed_them(caplog):
     caplog.set_level("INFO")
-    destructive = recipe_for("small_resnet", 540, frozen=False).fine_tuning
+    destructive = recipe_for("small_resnet", 540, 10, frozen=False).fine_tuning
     destructive = destructive.model_copy(
         update={"training": destructive.training.model_copy(update={"learning_rate": 30.0, "weight_decay": 0.0})}
     )

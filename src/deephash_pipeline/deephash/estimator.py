@@ -158,7 +158,7 @@ class DeepHash(TransformerMixin, BaseEstimator, ImageHasher):  # type: ignore[mi
     def _recipe(self, training_set: TrainingSet, run: ClassifierRun) -> Recipe:
         """Give the parameters of the three stages: those of the caller, else those of the network's recipe."""
         size, network = len(training_set.labels), run.experiment.network
-        recipe = recipe_for(network, size, run.experiment.trunk.frozen)
+        recipe = recipe_for(network, size, len(training_set.class_names), run.experiment.trunk.frozen)
         given = {name: getattr(self, name) for name in Recipe._fields if getattr(self, name) is not None}
         for name, parameters in given.items():
             usual = type(getattr(recipe, name))

@@ -21,6 +21,8 @@ FINE_TUNING_SHARE = 3
 """Fine-tuning makes one epoch for so many of stage 1."""
 GENTLER = 0.2
 """The rate of fine-tuning as a share of that of stage 1, whose weights it starts from."""
+FEW_CLASSES = 10
+"""Classes up to which the loss on features takes all pairs alike: each image then has many that are similar."""
 
 
 class Recipe(NamedTuple):
@@ -32,7 +34,7 @@ class Recipe(NamedTuple):
         fine_tuning: parameters of the training of all layers.
 
     Example:
-        >>> recipe_for("small_resnet", images=500, frozen=False).pretraining.training.epochs
+        >>> recipe_for("small_resnet", images=500, classes=10, frozen=False).pretraining.training.epochs
         60
     """
 
@@ -94,22 +96,37 @@ ON_FEATURES = Recipe(
 )
 """Of a trunk that is not trained, as conf/recipes/frozen_features.yml, where it is said how it was found."""
 
+OF_FEW_CLASSES = ON_FEATURES._replace(
+    fine_tuning=ON_FEATURES.fine_tuning.model_copy(
+        update={
+            "loss": LOSS_PARAMETERS["exponentiated"].model_validate({"loss_scale": "unit", "temperature": 15.0}),
+            "training": ON_FEATURES.fine_tuning.training.model_copy(update={"weight_decay": 0.03, "averaging": 0.998}),
+        }
+    )
+)
+"""The same for few large classes, as conf/variants/cifar10_1_lite0.yml, where it is said how it was found.
 
-def recipe_for(network: str, images: int, frozen: bool) -> Recipe:
+Of the classes of Caltech-101 and SUN in 5 and 10 groups, images that took no part find one another better by 0.04 to
+0.07; of SUN in 20 groups they lose 0.06 where they search the training set.
+"""
+
+
+def recipe_for(network: str, images: int, classes: int, frozen: bool) -> Recipe:
     """Give the recipe of a network.
 
     Args:
         network: name of the network.
         images: number of training images.
+        classes: number of their classes.
         frozen: True if the trunk is not trained: the hash layer is learned on its features, which are computed once.
 
     Example:
-        >>> recipe_for("lenet", images=500, frozen=False).pretraining.augmentation.rotation_degrees
+        >>> recipe_for("lenet", images=500, classes=10, frozen=False).pretraining.augmentation.rotation_degrees
         10.0
     """
     recipe = OF_PAPERS_NETWORKS
     if frozen:
-        recipe = ON_FEATURES
+        recipe = OF_FEW_CLASSES if classes <= FEW_CLASSES else ON_FEATURES
     elif network in SMALL_RESNETS:
         recipe = _of_small_resnets(images)
     return recipe.with_batches_up_to(images)
