@@ -21,7 +21,7 @@ FINE_TUNING_SHARE = 3
 """Fine-tuning makes one epoch for so many of stage 1."""
 GENTLER = 0.2
 """The rate of fine-tuning as a share of that of stage 1, whose weights it starts from."""
-FEW_CLASSES = 10
+FEW_LARGE_CLASSES = 10
 """Classes up to which the loss on features takes all pairs alike: each image then has many that are similar."""
 
 
@@ -126,7 +126,7 @@ def recipe_for(network: str, images: int, classes: int, frozen: bool) -> Recipe:
     """
     recipe = OF_PAPERS_NETWORKS
     if frozen:
-        recipe = OF_FEW_CLASSES if classes <= FEW_CLASSES else ON_FEATURES
+        recipe = OF_FEW_CLASSES if classes <= FEW_LARGE_CLASSES else ON_FEATURES
     elif network in SMALL_RESNETS:
         recipe = _of_small_resnets(images)
     return recipe.with_batches_up_to(images)
