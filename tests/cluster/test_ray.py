@@ -126,3 +126,11 @@ def test_encoding_goes_on_without_a_lost_node_and_every_image_is_there_once(clus
     assert [code for block in blocks for code in block.codes.tolist()] == list(code_of.values())
     assert {broken.name for block in blocks for broken in block.broken} == BROKEN
     assert len([each for each in cluster.machines if is_there(each)]) == 1
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:1", "127.0.0.1:port"])
+def test_an_address_without_a_cluster_is_refused_before_anything_is_listed_or_written(address, hasher, tmp_path):
+    workers = EncodingWorkers(engine="ray", address=address)
+    with pytest.raises(InputError, match=f"^there is no Ray cluster at {address} .*: name another --address$"):
+        encode_source(hasher, Source("no/such/folder"), tmp_path / "codes", workers)
+    assert not (tmp_path / "codes").exists()

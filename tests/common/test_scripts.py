@@ -42,7 +42,7 @@ def test_guarded_lines_and_those_of_no_file_are_not(tmp_path, lines):
 def test_encoding_in_a_script_ends_with_that_line_and_writes_nothing(tmp_path):
     (tmp_path / "script.py").write_text(
         "from deephash_pipeline.encoding.encode import EncodingWorkers, _processes\n"
-        "with _processes(None, EncodingWorkers(count=2)) as pool:\n    print(pool)\n"
+        "with _processes(EncodingWorkers(count=2)) as pool:\n    print(pool)\n"
     )
     done = ended("script.py", cwd=tmp_path)
     assert "script.py, line 2, starts processes" in done.stderr.splitlines()[-1]

@@ -10,10 +10,6 @@ from deephash_pipeline.common.stores import is_remote, local_path, reached
 
 INDEX_FILE, SEGMENTS = "index.sqlite", "segments"
 """A file and a folder that every index has."""
-COLUMNS = "columns"
-FINGERPRINTS = "fingerprints.npz"
-"""A folder of an index that may be deleted."""
-
 
 FOREIGN = (
     *("#recycle", "@recycle", "$recycle.bin", "recycler", "recycled", ".trash", ".trash-*", ".trashes", ".dtrash"),

@@ -37,8 +37,8 @@ GPU_SHARE = 0.25
 
 Encoded: TypeAlias = tuple[int, list[Broken]]
 """How many images of a block are encoded, and which are not."""
-EncoderPool: TypeAlias = tuple[Callable[[ListedBlock], Future[Encoded]], Callable[[], int]]
-"""What submits a block, and what says for how many there is room."""
+EncoderPool: TypeAlias = tuple[Callable[[ListedBlock, Work], Future[Encoded]], Callable[[], int]]
+"""What submits a block with the facts that all share, and what says for how many there is room."""
 
 
 @dataclass
@@ -108,7 +108,8 @@ def encode_source(
             1,024 gives equal codes.
 
     Raises:
-        InputError: the source has no image or cannot be read, or the folder has codes of another hasher or source.
+        InputError: there is no Ray or no cluster, the source has no image or cannot be read, the folder has codes of
+            another hasher or source, or see `encode_blocks`.
 
     Example:
         >>> import tempfile
@@ -126,54 +127,56 @@ def encode_source(
         >>> report.images, report.broken[0].name, block.names, block.codes.shape
         (2, '2.png', ['0.png', '1.png'], (2, 6))
     """
-    codes = CodeFolder(_absolute(folder))
-    source = replace(source, address=_absolute(source.address))
-    begun = codes.encoding_if_begun()
-    size = images_per_block or (begun.images_per_block if begun else IMAGES_PER_BLOCK)
-    if size < 1:
-        raise InputError(f"{size} images in a block: give 1 or more, best a multiple of {IMAGES_PER_BLOCK}")
-    blocks = {block.digest: block for block in source.blocks(size)}
-    stored = hasher.content()
-    made_from = Encoding(source, size, list(blocks), xxhash.xxh3_128_hexdigest(stored), hasher.code_length)
-    codes.begin(made_from, stored)
-    done = codes.done()
-    waiting = [block for digest, block in blocks.items() if digest not in done]
-    work = Work(source, codes.address, made_from.hasher, workers.device)
-    report = EncodingReport(len(blocks), len(blocks) - len(waiting))
-    with count_steps("blocks", report.blocks, report.there) as advance:
-        for images, broken in encode_blocks(iter(waiting), work, workers):
-            report.images += images
-            report.broken += broken
-            advance(f"{report.images:,} images")
-    codes.sweep()
-    return report
+    # Whether workers can be had is known before anything is listed or written.
+    with (_tasks_of_ray if workers.engine == "ray" else _processes)(workers) as pool:
+        codes = CodeFolder(_absolute(folder))
+        source = replace(source, address=_absolute(source.address))
+        begun = codes.encoding_if_begun()
+        size = images_per_block or (begun.images_per_block if begun else IMAGES_PER_BLOCK)
+        if size < 1:
+            raise InputError(f"{size} images in a block: give 1 or more, best a multiple of {IMAGES_PER_BLOCK}")
+        blocks = {block.digest: block for block in source.blocks(size)}
+        stored = hasher.content()
+        made_from = Encoding(source, size, list(blocks), xxhash.xxh3_128_hexdigest(stored), hasher.code_length)
+        codes.begin(made_from, stored)
+        done = codes.done()
+        waiting = [block for digest, block in blocks.items() if digest not in done]
+        work = Work(source, codes.address, made_from.hasher, workers.device)
+        report = EncodingReport(len(blocks), len(blocks) - len(waiting))
+        with count_steps("blocks", report.blocks, report.there) as advance:
+            for images, broken in encode_blocks(iter(waiting), work, pool):
+                report.images += images
+                report.broken += broken
+                advance(f"{report.images:,} images")
+        codes.sweep()
+        return report
 
 
-def encode_blocks(blocks: Iterator[ListedBlock], work: Work, workers: EncodingWorkers) -> Iterator[Encoded]:
+def encode_blocks(blocks: Iterator[ListedBlock], work: Work, pool: EncoderPool) -> Iterator[Encoded]:
     """Encode blocks, which are taken as there is room for them; yield them as they end.
 
     Args:
         blocks: blocks.
         work: facts that are the same for all; its source and folder of codes must be seen from all nodes.
-        workers: workers that encode.
+        pool: workers that encode.
 
     Raises:
-        InputError: a worker was killed, or on Ray that of one block again and again; there is no Ray or no cluster; or
-            see `deephash_pipeline.encoding.blocks.encode_block`.
+        InputError: a worker was killed, or on Ray that of one block again and again; or see
+            `deephash_pipeline.encoding.blocks.encode_block`.
     """
-    with (_tasks_of_ray if workers.engine == "ray" else _processes)(work, workers) as (submit, room):
-        under_way: set[Future[Encoded]] = set()
-        while True:
-            under_way |= set(map(submit, islice(blocks, max(0, room() - len(under_way)))))
-            if not under_way:
-                return
-            ended, under_way = wait(under_way, return_when=FIRST_COMPLETED)
-            for future in ended:
-                yield future.result()
+    submit, room = pool
+    under_way: set[Future[Encoded]] = set()
+    while True:
+        under_way |= {submit(block, work) for block in islice(blocks, max(0, room() - len(under_way)))}
+        if not under_way:
+            return
+        ended, under_way = wait(under_way, return_when=FIRST_COMPLETED)
+        for future in ended:
+            yield future.result()
 
 
 @contextmanager
-def _processes(work: Work, workers: EncodingWorkers) -> Iterator[EncoderPool]:
+def _processes(workers: EncodingWorkers) -> Iterator[EncoderPool]:
     """Give processes of this machine; several CUDA devices are shared out among them."""
     refuse_unguarded_script()
     count = workers.count or len(os.sched_getaffinity(0))
@@ -181,7 +184,7 @@ def _processes(work: Work, workers: EncodingWorkers) -> Iterator[EncoderPool]:
     context.set_forkserver_preload([__name__])
     pool = ProcessPoolExecutor(count, context, _prepare, (dict(os.environ),))
     try:
-        yield lambda block: pool.submit(encode_block, block, work), lambda: BLOCKS_AHEAD * count
+        yield lambda block, work: pool.submit(encode_block, block, work), lambda: BLOCKS_AHEAD * count
     except BrokenProcessPool:
         raise InputError(
             "a worker was killed, as where memory is short: the same command goes on; give it more memory, or fewer "
@@ -200,19 +203,19 @@ def _prepare(environment: dict[str, str]) -> None:
 
 
 @contextmanager
-def _tasks_of_ray(work: Work, workers: EncodingWorkers) -> Iterator[EncoderPool]:
+def _tasks_of_ray(workers: EncodingWorkers) -> Iterator[EncoderPool]:
     """Give tasks of one core on a cluster, whose nodes may come and go: a task begins anew where its node is lost."""
     with connected_to_ray(workers.address, workers.count) as ray:
         options: dict[str, Any] = {"num_cpus": 1, "max_retries": RETRIES, "retry_exceptions": False}
-        if work.device.startswith("cuda") or (work.device == "auto" and ray.cluster_resources().get("GPU")):
+        if workers.device.startswith("cuda") or (workers.device == "auto" and ray.cluster_resources().get("GPU")):
             options["num_gpus"] = GPU_SHARE
-        task, shared = ray.remote(**options)(encode_block), ray.put(work)
+        task = ray.remote(**options)(encode_block)
 
         def room() -> int:
             return workers.count or BLOCKS_AHEAD * max(1, int(ray.cluster_resources().get("CPU", 1)))
 
         try:
-            yield lambda block: task.remote(block, shared).future(), room
+            yield lambda block, work: task.remote(block, work).future(), room
         except ray.exceptions.RayTaskError as error:
             raise error.cause from None
         except ray.exceptions.RayError as error:

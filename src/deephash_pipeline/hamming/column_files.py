@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deephash_pipeline.common.folders import COLUMNS
 from deephash_pipeline.common.stores import replacing
 from deephash_pipeline.hamming.database import named
 from deephash_pipeline.hamming.ledger import POSITION, ROW_DIGEST, Ledger
 
+COLUMNS = "columns"
+"""A folder of an index that may be deleted."""
 WORTH_KEEPING = 65_536
 """Positions from which on reading them takes a while."""
 COLUMNS_FORMAT = 1

@@ -10,9 +10,10 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.common.folders import COLUMNS, FINGERPRINTS, INDEX_FILE, SEGMENTS
+from deephash_pipeline.common.folders import INDEX_FILE, SEGMENTS
 from deephash_pipeline.common.stores import flush
 from deephash_pipeline.common.writing import cannot_write
+from deephash_pipeline.hamming.column_files import COLUMNS
 from deephash_pipeline.hamming.ledger import UNFINISHED, Ledger
 from deephash_pipeline.hamming.locking import LOCK, WriterLock
 from deephash_pipeline.hamming.segment_files import FEATURES_SUFFIX, SEGMENT_NAME, is_segment
@@ -21,6 +22,8 @@ HASHER = "hasher.safetensors"
 ONNX_HASHER = "hasher.onnx"
 HASH_FUNCTION = "hash_function.safetensors"
 PICTURES = "pictures"
+FINGERPRINTS = "fingerprints.npz"
+"""A file of an index that may be deleted."""
 LOOKS, SECONDS_A_LOOK = 50, 0.02
 PICTURE = re.compile(rf"{PICTURES}/[0-9a-f]{{32}}\.png")
 SEGMENT = re.compile(rf"{SEGMENTS}/{SEGMENT_NAME.pattern}")

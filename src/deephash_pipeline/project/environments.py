@@ -32,7 +32,7 @@ from omegaconf import OmegaConf
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.project.other_numbers import refuse_other_numbers
-from deephash_pipeline.project.parameters import flatten, merged, unread_parameters
+from deephash_pipeline.project.parameters import flatten, unread_parameters, with_defaults
 from deephash_pipeline.project.policy import without_policy
 from deephash_pipeline.project.replicate import SEED_FOLDER, replicate_of, require_replicate, seed_folder
 
@@ -40,7 +40,6 @@ logger = logging.getLogger(__name__)
 
 EXTENDS, RECIPE, BENCHMARK = "extends", "recipe", "benchmark"
 RECIPES_FOLDER, VARIANTS_FOLDER = "recipes", "variants"
-DEFAULT = "default"
 KNOWN = {EXTENDS, RECIPE, BENCHMARK, "network", "raw_images", "source"}
 """Globals that an environment may state, besides those of the base and those that a file of its configuration reads."""
 READ = re.compile(r"\$\{globals: *([\w.]+)")
@@ -278,22 +277,6 @@ def merged_layers(layers: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 
 def _resolved(content: Any) -> Any:
     return OmegaConf.to_container(content, resolve=True)
-
-
-def with_defaults(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Give every block of a group what the block `default` has and it does not say.
-
-    >>> with_defaults({"fine_tuning": {"default": {"epochs": 9, "rate": 2}, "csq": {"rate": 1}}})
-    {'fine_tuning': {'csq': {'epochs': 9, 'rate': 1}}}
-    """
-    return {name: _filled(group) if isinstance(group, Mapping) else group for name, group in parameters.items()}
-
-
-def _filled(group: Mapping[str, Any]) -> Mapping[str, Any]:
-    default = group.get(DEFAULT)
-    if not isinstance(default, Mapping):
-        return group
-    return {name: merged(default, block) for name, block in group.items() if name != DEFAULT}
 
 
 def _section(content: Any, key: str) -> Any:

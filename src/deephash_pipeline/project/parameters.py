@@ -5,6 +5,9 @@ from typing import Any
 
 from pydantic import BaseModel
 
+DEFAULT = "default"
+"""Name of the block of a group whose values the others have where they say nothing."""
+
 
 def flatten(name: str, value: Any) -> dict[str, Any]:
     """Turn nested mappings and models into dotted names and values."""
@@ -26,6 +29,22 @@ def merged(under: Any, over: Any) -> Any:
     if not (isinstance(under, Mapping) and isinstance(over, Mapping)):
         return over
     return {**under, **{name: merged(under.get(name), value) for name, value in over.items()}}
+
+
+def with_defaults(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Give every block of a group what the block `default` has and it does not say.
+
+    >>> with_defaults({"fine_tuning": {"default": {"epochs": 9, "rate": 2}, "csq": {"rate": 1}}})
+    {'fine_tuning': {'csq': {'epochs': 9, 'rate': 1}}}
+    """
+    return {name: _filled(group) if isinstance(group, Mapping) else group for name, group in parameters.items()}
+
+
+def _filled(group: Mapping[str, Any]) -> Mapping[str, Any]:
+    default = group.get(DEFAULT)
+    if not isinstance(default, Mapping):
+        return group
+    return {name: merged(default, block) for name, block in group.items() if name != DEFAULT}
 
 
 def is_parameter(name: str) -> bool:

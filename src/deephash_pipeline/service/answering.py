@@ -31,7 +31,7 @@ Asked: TypeAlias = EncodedPixels | NDArray[Any]
 
 def answer(
     name: str,
-    images: CodedItems,
+    items: CodedItems,
     question: schemas.Question,
     asked: Asked | ItemId,
     within: Where | None = None,
@@ -43,75 +43,75 @@ def answer(
     """
     began = time.perf_counter()
     item_id = asked if isinstance(asked, str | int) else None
-    where = _conditions(images, question.label, getattr(question, "where", None)) | dict(within or {})
+    where = _conditions(items, question.label, getattr(question, "where", None)) | dict(within or {})
     given = {"distinct": question.distinct, "rescore": question.rescore, "radius": question.radius is not None}
-    images.require(name, given | {"recall": question.recall is not None})
-    if question.rescore and not may_order(images):
+    items.require(name, given | {"recall": question.recall is not None})
+    if question.rescore and not may_order(items):
         raise InputError(f"rescore: {name} keeps no features, or what orders by them is not installed; leave it out")
     for attempt in range(ATTEMPTS):
         try:
-            query, ask = _asking(images, question, asked, where or None)
+            query, ask = _asking(items, question, asked, where or None)
             # One more tells whether there is more.
             wanted = question.k + 1
             if question.rescore and question.radius is not None:
                 # By features, what is near by its code may come late.
                 wanted = max(wanted, SHORTLIST)
-            found = _within(distinct(images.index, ask, wanted) if question.distinct else ask(wanted), question.radius)
+            found = _within(distinct(items.index, ask, wanted) if question.distinct else ask(wanted), question.radius)
             nearest = found[: question.k]
-            items = images.index.items([answered for answered, _, _ in nearest])
+            known = items.index.items([answered for answered, _, _ in nearest])
             break
         except EngineError:
             raise
         except InputError:
             # An answer may have been removed since; the next search does not find it.
-            if attempt == ATTEMPTS - 1 or (item_id is not None and item_id not in images.index):
+            if attempt == ATTEMPTS - 1 or (item_id is not None and item_id not in items.index):
                 raise
     of_query: dict[str, Any] = {"id": None if item_id is None else str(item_id)}
-    if question.code or not images.width:
-        of_query["code"] = bits_of(query, images.index.code_length)
+    if question.code or not items.width:
+        of_query["code"] = bits_of(query, items.index.code_length)
     return schemas.Results(
         index=name,
-        code_length=images.index.code_length,
+        code_length=items.index.code_length,
         query=schemas.Query(**of_query),
         results=[
             schemas.Result(
                 distance=distance,
                 cosine=cosine,
-                **_nearness(images, distance, cosine),
-                **_fields(name, images, item, question.code),
+                **_nearness(items, distance, cosine),
+                **_fields(name, items, item, question.code),
             )
-            for (_, distance, cosine), item in zip(nearest, items, strict=True)
+            for (_, distance, cosine), item in zip(nearest, known, strict=True)
         ],
         more=len(found) > question.k,
-        approximate=images.index.approximate,
+        approximate=items.index.approximate,
         milliseconds=round((time.perf_counter() - began) * 1000, 3),
     )
 
 
 def _asking(
-    images: CodedItems, question: schemas.Question, asked: Asked | ItemId, where: Where | None
+    items: CodedItems, question: schemas.Question, asked: Asked | ItemId, where: Where | None
 ) -> tuple[NDArray[np.uint8], Callable[[int], Answers]]:
     """The code of a query, and what gives as many answers to it as are asked for."""
     if question.rescore:
-        assert isinstance(images, ImageIndex) and isinstance(images.index, HammingIndex)
+        assert isinstance(items, ImageIndex) and isinstance(items.index, HammingIndex)
         rescored = asked
         if isinstance(asked, str | int):
-            rescored = EncodedPixels(images.index.get(asked).code[np.newaxis], images.index.features_of([asked]))
+            rescored = EncodedPixels(items.index.get(asked).code[np.newaxis], items.index.features_of([asked]))
         assert isinstance(rescored, EncodedPixels)
         # The item itself is the nearest to itself, and no answer.
-        return rescored.codes[0], lambda k: _without(asked, images.search_rescored(rescored, k + 1, where), k)
+        return rescored.codes[0], lambda k: _without(asked, items.search_rescored(rescored, k + 1, where), k)
     if isinstance(asked, str | int):
-        return images.index.get(asked).code, partial(images.search_by_id, asked, where=where, **_recall(question))
+        return items.index.get(asked).code, partial(items.search_by_id, asked, where=where, **_recall(question))
     if isinstance(asked, EncodedPixels):
-        return asked.codes[0], partial(images.index.search, asked.codes, where=where)
-    return images.encode(asked)[0], partial(images.search, asked, where=where, **_recall(question))
+        return asked.codes[0], partial(items.index.search, asked.codes, where=where)
+    return items.encode(asked)[0], partial(items.search, asked, where=where, **_recall(question))
 
 
-def _nearness(images: CodedItems, distance: int, cosine: float | None) -> dict[str, Any]:
+def _nearness(items: CodedItems, distance: int, cosine: float | None) -> dict[str, Any]:
     """How near a picture is, as a person says it."""
-    if images.width:
+    if items.width:
         return {}
-    share = nearness.of_bits(distance, images.index.code_length) if cosine is None else nearness.of_cosine(cosine)
+    share = nearness.of_bits(distance, items.index.code_length) if cosine is None else nearness.of_cosine(cosine)
     return {"percent": nearness.percent(share), "near": nearness.word(share)}
 
 
@@ -138,17 +138,17 @@ def _within(found: Answers, radius: int | None) -> Sequence[tuple[ItemId, int, f
     return [(name, distance, cosine) for name, distance, cosine in answers if radius is None or distance <= radius]
 
 
-def answer_codes(images: CodedItems, question: schemas.CodesQuestion) -> schemas.CodesAnswers:
+def answer_codes(items: CodedItems, question: schemas.CodesQuestion) -> schemas.CodesAnswers:
     """Search an index by codes.
 
     Raises:
         InputError: a code has another length, or no item has a label.
     """
     for bits in question.codes:
-        if len(bits) != images.index.code_length:
-            raise InputError(f"codes: one has {len(bits)} bits, this index has {images.index.code_length}")
+        if len(bits) != items.index.code_length:
+            raise InputError(f"codes: one has {len(bits)} bits, this index has {items.index.code_length}")
     codes = np.stack([np.frombuffer(code_of_bits(bits), dtype=np.uint8) for bits in question.codes])
-    found = images.index.search(codes, question.k, images.labelled(question.label) if question.label else None)
+    found = items.index.search(codes, question.k, items.labelled(question.label) if question.label else None)
     ids = [list(map(str, of_code)) for of_code in found.ids.tolist()]
     return schemas.CodesAnswers(ids=ids, distances=found.distances.tolist())
 
@@ -173,17 +173,17 @@ def answer_vectors(name: str, items: CodedItems, question: schemas.VectorsQuesti
     )
 
 
-def described(name: str, images: CodedItems, item: Item) -> schemas.Item:
+def described(name: str, items: CodedItems, item: Item) -> schemas.Item:
     """An item of an index."""
-    return schemas.Item(**_fields(name, images, item))
+    return schemas.Item(**_fields(name, items, item))
 
 
-def _fields(name: str, images: CodedItems, item: Item, with_code: bool = False) -> dict[str, Any]:
+def _fields(name: str, items: CodedItems, item: Item, with_code: bool = False) -> dict[str, Any]:
     """What an answer tells of an item; of a vector its code only if that is asked for."""
-    label, told = item.metadata.get("label"), images.told(item.metadata)
+    label, told = item.metadata.get("label"), items.told(item.metadata)
     fields = {"id": str(item.id), "label": None if label is None else str(label)}
     if with_code or told is None:
-        fields["code"] = bits_of(item.code, images.index.code_length)
+        fields["code"] = bits_of(item.code, items.index.code_length)
     if told is not None:
         return {**fields, "metadata": told}
     path = item.metadata.get("path")
@@ -207,20 +207,20 @@ def thumbnail_address(name: str, item_id: str, size: int | None = None) -> str:
     return f"/v1/items/{quote(item_id, safe='')}/thumbnail?{urlencode(where)}"
 
 
-def index_info(name: str, images: CodedItems, settings: ServiceSettings) -> schemas.IndexInfo:
+def index_info(name: str, items: CodedItems, settings: ServiceSettings) -> schemas.IndexInfo:
     """What a page must know of an index."""
     return schemas.IndexInfo(
         name=name,
-        items=len(images),
-        images=len(images),
-        code_length=images.index.code_length,
-        hasher=images.maker,
-        image_shape=images.image_shape,
-        width=images.width,
-        labels=images.labels(),
-        rescores=may_order(images),
+        items=len(items),
+        images=len(items),
+        code_length=items.index.code_length,
+        hasher=items.maker,
+        image_shape=items.image_shape,
+        width=items.width,
+        labels=items.labels(),
+        rescores=may_order(items),
         nearness={word: most for most, word in nearness.NEAR},
         writable=settings.token is not None,
         urls=settings.allow_urls,
-        approximate=images.index.approximate,
+        approximate=items.index.approximate,
     )

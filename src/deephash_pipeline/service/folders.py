@@ -82,20 +82,20 @@ class Folders:
         self._known: dict[CodedItems, tuple[Any, FiledPictures]] = {}
         self._lock = Lock()
 
-    def of(self, images: CodedItems) -> FiledPictures:
+    def of(self, items: CodedItems) -> FiledPictures:
         """Those of an index; none of vectors, of one in another engine, and of pictures that the index itself keeps."""
-        index = images.index
-        if images.width or not isinstance(index, HammingIndex) or "path" not in index.columns:
+        index = items.index
+        if items.width or not isinstance(index, HammingIndex) or "path" not in index.columns:
             return FiledPictures({})
         with self._lock:
             about = index.info()
             state = tuple(about[name] for name in ("items", "removed", "segments", "tail"))
-            known = self._known.get(images)
+            known = self._known.get(items)
             if known is None or known[0] != state:
                 places = {name: path for name, path in index.column("path").items() if os.path.isabs(path or "")}
-                known = self._known[images] = state, FiledPictures(places)
+                known = self._known[items] = state, FiledPictures(places)
             return known[1]
 
-    def forget(self, images: CodedItems) -> None:
+    def forget(self, items: CodedItems) -> None:
         """Let go of an index that is served no more."""
-        self._known.pop(images, None)
+        self._known.pop(items, None)

@@ -48,16 +48,16 @@ def add_search(app: FastAPI, service: Service) -> None:
         with service.admitted():
             content, question = await read_fields(request, schemas.ImageQuestion, service.settings, service.fetching)
             service.check_count(question)
-            name, images = service.named(question)
+            name, items = service.named(question)
             asked: Asked
             if question.vector is None:
-                asked, _ = await service.encoded(name, images, content)
+                asked, _ = await service.encoded(name, items, content)
             else:
-                asked = service.vector_of(name, images.width, question)
-            if question.where is not None and "where" not in images.takes:
+                asked = service.vector_of(name, items.width, question)
+            if question.where is not None and "where" not in items.takes:
                 raise HTTPException(422, "where: it is for vectors; send a `label`")
             return await service.searching.run(
-                lambda: answer(name, images, question, asked, service.in_folder(name, images, question.folder))
+                lambda: answer(name, items, question, asked, service.in_folder(name, items, question.folder))
             )
 
     @app.post("/v1/search/codes", responses=PROBLEMS)
@@ -65,8 +65,8 @@ def add_search(app: FastAPI, service: Service) -> None:
         """Find the items nearest to each of some codes, without what is known of them."""
         with service.admitted("asked"):
             service.check_count(question)
-            _, images = service.named(question)
-            return await service.searching.run(answer_codes, images, question)
+            _, items = service.named(question)
+            return await service.searching.run(answer_codes, items, question)
 
     @app.post("/v1/search/vectors", **told)
     async def search_by_vectors(question: schemas.VectorsQuestion) -> schemas.VectorsAnswers:
@@ -81,9 +81,9 @@ def add_search(app: FastAPI, service: Service) -> None:
         """Find the pictures most like one of the index."""
 
         def found() -> schemas.Results:
-            name, images, known = service.with_item(question, item_id)
-            within = service.in_folder(name, images, question.folder)
-            return answer(name, images, question, known, within)
+            name, items, known = service.with_item(question, item_id)
+            within = service.in_folder(name, items, question.folder)
+            return answer(name, items, question, known, within)
 
         with service.admitted("asked"):
             service.check_count(question)
@@ -113,15 +113,15 @@ def add_items(app: FastAPI, service: Service) -> None:
         """Add a picture or vector; when this is answered, it is stored for good and found by the next search."""
         with service.admitted():
             content, new = await read_fields(request, schemas.NewItem, service.settings, service.fetching)
-            name, images = service.named(new)
+            name, items = service.named(new)
             if new.vector is not None:
-                vector = service.vector_of(name, images.width, new)
-                return await service.writing.run(_add_vector, name, images, new, vector)
+                vector = service.vector_of(name, items.width, new)
+                return await service.writing.run(_add_vector, name, items, new, vector)
             if new.metadata is not None:
                 raise HTTPException(422, "metadata: it is for vectors; send a `label`")
-            coded = await service.encoded(name, images, content, keep=True)
-            assert isinstance(images, ImageIndex)
-            return await service.writing.run(_add, service, name, images, new, coded)
+            coded = await service.encoded(name, items, content, keep=True)
+            assert isinstance(items, ImageIndex)
+            return await service.writing.run(_add, service, name, items, new, coded)
 
     @app.delete("/v1/items/{item_id:path}", **writing)
     async def remove_item(item_id: str, where: Annotated[schemas.Where, Query()]) -> schemas.Removed:
@@ -139,14 +139,14 @@ def add_items(app: FastAPI, service: Service) -> None:
     @app.get("/v1/items", responses=PROBLEMS, response_model_exclude_unset=True)
     def some_items(sample: Annotated[Sample, Query()]) -> list[schemas.Item]:
         """Some pictures, drawn at random, or those of a folder in turn."""
-        name, images = service.named(sample)
+        name, items = service.named(sample)
         if sample.folder is None:
-            drawn = images.index.sample(sample.count, sample.seed)
+            drawn = items.index.sample(sample.count, sample.seed)
         else:
-            listed = service.folders.of(images).ids_in(sample.folder)
-            drawn = [images.id_of(text) for text in listed[sample.start : sample.start + sample.count]]
-        ids = [item_id for item_id in drawn if item_id in images.index]
-        return [described(name, images, item) for item in images.index.items(ids)]
+            listed = service.folders.of(items).ids_in(sample.folder)
+            drawn = [items.id_of(text) for text in listed[sample.start : sample.start + sample.count]]
+        ids = [item_id for item_id in drawn if item_id in items.index]
+        return [described(name, items, item) for item in items.index.items(ids)]
 
     @app.get("/v1/folders", responses=PROBLEMS)
     def list_folders(where: Annotated[schemas.Where, Query()]) -> schemas.FolderList:
@@ -162,16 +162,16 @@ def add_items(app: FastAPI, service: Service) -> None:
     @app.get("/v1/items/{item_id:path}", responses=PROBLEMS, response_model_exclude_unset=True)
     def get_item(item_id: str, where: Annotated[schemas.Where, Query()]) -> schemas.ItemWithFile:
         """A picture of the index: label, code, and its file."""
-        name, images, known = service.with_item(where, item_id)
-        item = images.index.get(known)
-        path = None if images.width else images.path_of(item.metadata)
+        name, items, known = service.with_item(where, item_id)
+        item = items.index.get(known)
+        path = None if items.width else items.path_of(item.metadata)
         file = None if path is None else picture_file(path, str(item.id), service.settings.tells_paths)
-        return schemas.ItemWithFile(**described(name, images, item).model_dump(), file=file)
+        return schemas.ItemWithFile(**described(name, items, item).model_dump(), file=file)
 
 
 def _shown(service: Service, item_id: str, where: Size, known_key: str) -> Response:
-    _, images, known = service.with_item(where, item_id)
-    path = images.path_of(images.index.get(known).metadata)
+    _, items, known = service.with_item(where, item_id)
+    path = items.path_of(items.index.get(known).metadata)
     if path is None:
         raise HTTPException(404, "this item has no picture, only its code")
     key = Thumbnails.key(path, where.size)
@@ -204,29 +204,29 @@ def _add_vector(name: str, items: CodedItems, new: schemas.NewItem, vector: NDAr
 def _add(
     service: Service,
     name: str,
-    images: ImageIndex,
+    items: ImageIndex,
     new: schemas.NewItem,
     coded: tuple[EncodedPixels, Image.Image | None],
 ) -> schemas.Item:
     encoded, picture = coded
     assert picture is not None
-    path = images.keep_picture(picture)
+    path = items.keep_picture(picture)
     try:
         with service.changing:
-            item_id = _id_of(name, images, new)
-            before = images.index.get(item_id).metadata.get("path") if item_id in images.index else None
-            images.add_codes([item_id], encoded, [path], [new.label], new.replace)
+            item_id = _id_of(name, items, new)
+            before = items.index.get(item_id).metadata.get("path") if item_id in items.index else None
+            items.add_codes([item_id], encoded, [path], [new.label], new.replace)
     except BaseException:
-        images.forget_picture(path)
+        items.forget_picture(path)
         raise
-    images.forget_picture(before)
-    return described(name, images, images.index.get(item_id))
+    items.forget_picture(before)
+    return described(name, items, items.index.get(item_id))
 
 
 def _remove(service: Service, where: schemas.Where, text: str) -> None:
-    _, images, item_id = service.with_item(where, text)
+    _, items, item_id = service.with_item(where, text)
     with service.changing:
-        images.remove([item_id])
+        items.remove([item_id])
 
 
 def add_state(app: FastAPI, service: Service) -> None:
@@ -235,7 +235,7 @@ def add_state(app: FastAPI, service: Service) -> None:
     @app.get("/v1/indexes", responses=PROBLEMS)
     def list_indexes() -> list[schemas.IndexInfo]:
         """The indexes that are served."""
-        return [index_info(name, images, service.settings) for name, images in service.indexes.items()]
+        return [index_info(name, items, service.settings) for name, items in service.indexes.items()]
 
     @app.head("/healthz", include_in_schema=False)
     @app.get("/healthz")

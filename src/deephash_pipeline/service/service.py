@@ -138,8 +138,8 @@ class Service:
         self.open_again = dict(open_again or {})
         self.metrics = Metrics(self.indexes)
         self.encoders: dict[CodedItems, BatchingEncoder] = {}
-        for images in self.indexes.values():
-            self._begin(images)
+        for items in self.indexes.values():
+            self._begin(items)
         self._again: list[CodedItems] = []
         self._said = ""
         # An item that gives way takes its picture along: no two requests may see the same one.
@@ -163,19 +163,19 @@ class Service:
 
     def with_item(self, where: Where, text: str) -> tuple[str, CodedItems, ItemId]:
         """The index that is asked, which has the item of an id that is written as a text, and that id."""
-        name, images = self.named(where)
-        item_id = images.id_of(text)
-        if item_id not in images.index:
+        name, items = self.named(where)
+        item_id = items.id_of(text)
+        if item_id not in items.index:
             raise HTTPException(404, f"no item `{text[:200]}` in {name}")
-        return name, images, item_id
+        return name, items, item_id
 
-    def in_folder(self, name: str, images: CodedItems, folder: str | None) -> Condition | None:
+    def in_folder(self, name: str, items: CodedItems, folder: str | None) -> Condition | None:
         """The condition that a picture of the index lies in a folder; None where none is named."""
         if folder is None:
             return None
-        if images.width:
+        if items.width:
             raise HTTPException(422, f"folder: it is for pictures, {name} has vectors")
-        return self.folders.of(images).condition(folder)
+        return self.folders.of(items).condition(folder)
 
     def check_count(self, question: Question | CodesQuestion | VectorsQuestion) -> None:
         """Refuse a k beyond the limit."""
@@ -200,15 +200,15 @@ class Service:
         return self._places.total()
 
     async def encoded(
-        self, name: str, images: CodedItems, content: bytes, keep: bool = False
+        self, name: str, items: CodedItems, content: bytes, keep: bool = False
     ) -> tuple[EncodedPixels, Image.Image | None]:
         """The code and features of a picture and, if asked, what the index is to keep of it; decoded by a process."""
-        if not isinstance(images, ImageIndex):
-            raise HTTPException(422, f"image: {name} has vectors of {images.width} numbers; send a `vector`")
-        shape = images.hasher.description.image_shape
+        if not isinstance(items, ImageIndex):
+            raise HTTPException(422, f"image: {name} has vectors of {items.width} numbers; send a `vector`")
+        shape = items.hasher.description.image_shape
         most = self.settings.most_pixels
         pixels, kept = await self.decoding.run(read_picture, self.decoders, content, shape, most, keep)
-        encoded = await asyncio.wrap_future(self.encoders[images].submit(pixels))
+        encoded = await asyncio.wrap_future(self.encoders[items].submit(pixels))
         self.metrics.encoded.labels(name).inc()
         return encoded, kept
 
@@ -236,19 +236,19 @@ class Service:
         """Encode and search once, and start to decode: the first time takes seconds."""
         if self.encoders:
             self.decoders.start()
-        for images in self.indexes.values():
-            images.warm_up()
+        for items in self.indexes.values():
+            items.warm_up()
 
-    def _begin(self, images: CodedItems) -> None:
-        if isinstance(images, ImageIndex):
-            self.encoders[images] = BatchingEncoder(images.hasher, self.settings.batch_size)
+    def _begin(self, items: CodedItems) -> None:
+        if isinstance(items, ImageIndex):
+            self.encoders[items] = BatchingEncoder(items.hasher, self.settings.batch_size)
 
     def follow(self) -> None:
         """Open indexes whose place others have taken; requests that have begun are answered by what was there."""
         for name, open_again in self.open_again.items():
-            images, again = self.indexes[name], None
+            items, again = self.indexes[name], None
             try:
-                if not images.is_replaced:
+                if not items.is_replaced:
                     continue
                 again = open_again()
                 self._begin(again)
@@ -264,22 +264,22 @@ class Service:
             self._again.append(again)
             self.indexes[name] = again
             # No request takes longer, and codes are searched in the index that they are of.
-            ending = threading.Timer(2 * self.settings.seconds, self._end, [images])
+            ending = threading.Timer(2 * self.settings.seconds, self._end, [items])
             ending.daemon = True
             ending.start()
 
-    def _end(self, images: CodedItems) -> None:
-        if images in self.encoders:
-            self.encoders.pop(images).close()
-        if images in self._again:
-            self._again.remove(images)
-        self.folders.forget(images)
-        images.close()
+    def _end(self, items: CodedItems) -> None:
+        if items in self.encoders:
+            self.encoders.pop(items).close()
+        if items in self._again:
+            self._again.remove(items)
+        self.folders.forget(items)
+        items.close()
 
     def close(self) -> None:
         """End the threads and processes, and close what was opened here."""
         self.decoders.close()
         for encoder in list(self.encoders.values()):
             encoder.close()
-        for images in list(self._again):
-            images.close()
+        for items in list(self._again):
+            items.close()

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.common.folders import FINGERPRINTS
 from deephash_pipeline.common.stores import replacing, stamp_of
+from deephash_pipeline.hamming.replacing import FINGERPRINTS
 from deephash_pipeline.images import decoding
 from deephash_pipeline.photographs.duplicates.registration import Registration
 
