@@ -16,6 +16,8 @@ from deephash_pipeline.common.extras import required
 OBJECT_STORE_BYTES = 2 * 10**8
 """Of a cluster on this machine: what is sent are names and small results, and ``/dev/shm`` may be small."""
 SECONDS_TO_REACH_RAY = 5
+THIS_MACHINE = "local"
+"""Address of a cluster that Ray begins."""
 QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",
     # Else 127.0.0.1 is replaced by the machine's address in the network.
@@ -42,8 +44,9 @@ def connected_to_ray(address: str | None, cpus: int | None = None) -> Iterator[A
         yield ray
         return
     options: dict[str, Any] = {"log_to_driver": False, "logging_level": "warning", "configure_logging": False}
-    address = address or os.environ.get("RAY_ADDRESS")
-    if address is None:
+    # Told nothing, Ray would also take the cluster that was last begun on this machine, whose ever it is.
+    address = address or os.environ.get("RAY_ADDRESS") or THIS_MACHINE
+    if address == THIS_MACHINE:
         options |= {
             "num_cpus": cpus,
             "include_dashboard": False,
@@ -51,11 +54,12 @@ def connected_to_ray(address: str | None, cpus: int | None = None) -> Iterator[A
             "_node_ip_address": "127.0.0.1",
         }
     try:
-        if address is not None and (server := urlsplit(address if "://" in address else f"//{address}")).port:
+        if address != THIS_MACHINE and (server := urlsplit(address if "://" in address else f"//{address}")).port:
             # Ray would try again for minutes.
             socket.create_connection((server.hostname, server.port), SECONDS_TO_REACH_RAY).close()
         ray.init(address, **options)
-    except (ConnectionError, ValueError, RuntimeError, OSError) as error:
+    # Whatever it is: Ray says by a plain exception that a machine is too slow to begin a cluster.
+    except Exception as error:
         reason = " ".join(str(error).split())[:300]
         raise InputError(f"there is no Ray cluster at {address} ({reason}): name another --address") from error
     try:
