@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from deephash_pipeline.cli.project_faults import configuration_fault
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.project.datasets import CheckpointsDataset
+from deephash_pipeline.settings import CONFIG_LOADER_ARGS, CONFIG_LOADER_CLASS
 from tests.bad_input.conftest import refusal
 
 GLOBALS = "digits/globals.yml"
@@ -36,14 +36,18 @@ def few_files(tmp_path, monkeypatch):
     """A folder with little configuration, as the working directory."""
     for name in ("conf/base/parameters.yml", "conf/digits/globals.yml"):
         (tmp_path / name).parent.mkdir(parents=True)
-        (tmp_path / name).write_text("benchmark: digits\nseed: 42\n")
+        (tmp_path / name).write_text("benchmark: digits\n")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
+def parameters():
+    return CONFIG_LOADER_CLASS("conf", "digits", **CONFIG_LOADER_ARGS)["parameters"]
+
+
 @pytest.mark.usefixtures("few_files")
 def test_good_configuration_has_no_fault():
-    assert configuration_fault(None) is None
+    assert parameters() == {"benchmark": "digits"}
 
 
 @pytest.mark.parametrize(("text", "named"), [case[1:] for case in APPENDED], ids=[case[0] for case in APPENDED])
@@ -51,19 +55,19 @@ def test_good_configuration_has_no_fault():
 def test_yaml_that_cannot_be_read_is_named_with_its_fault(few_files, name, text, named):
     path = few_files / "conf" / name
     path.write_bytes(path.read_bytes() + text)
-    fault = configuration_fault("digits")
-    assert f"conf/{name}" in fault
-    assert named in fault
-    assert "\n" not in fault
+    with pytest.raises(InputError, match=f"conf/{name} cannot be used") as refused:
+        parameters()
+    assert named in str(refused.value)
+    assert "\n" not in str(refused.value)
     assert not Path("attacked").exists()
 
 
 @pytest.mark.parametrize(("text", "named"), [case[1:] for case in NO_MAPPINGS], ids=[case[0] for case in NO_MAPPINGS])
 def test_what_is_no_mapping_is_named(few_files, text, named):
     (few_files / "conf/digits/globals.yml").write_bytes(text)
-    fault = configuration_fault(None)
-    assert "conf/digits/globals.yml" in fault
-    assert named in fault
+    with pytest.raises(InputError, match=r"conf/digits/globals\.yml cannot be used") as refused:
+        parameters()
+    assert named in str(refused.value)
 
 
 def replaced(old, new):

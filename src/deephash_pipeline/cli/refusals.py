@@ -8,7 +8,7 @@ import logging
 import re
 import signal
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import click
@@ -52,7 +52,7 @@ def one_line_errors(callback: Callable[..., Any]) -> Callable[..., Any]:
             reported.exit_code = 128 + signal.SIGINT  # type: ignore[misc]
             raise reported from interruption
         except Exception as error:
-            if (cause := known_fault(list(causes(error)), options)) is None:
+            if (cause := known_fault(list(causes(error)))) is None:
                 raise
             logger.debug("details", exc_info=error)
             said = END_OF_FAULT.sub(";", WORDS_OF_LIBRARIES.sub("", str(cause))).replace("\n  ", ": ")
@@ -103,12 +103,11 @@ def of_option(callback: Callable[..., Any]) -> Callable[..., Any]:
     return refusing
 
 
-def known_fault(links: Sequence[BaseException], options: Mapping[str, Any]) -> BaseException | None:
+def known_fault(links: Sequence[BaseException]) -> BaseException | None:
     """Find what a user can mend among an error and its causes.
 
     Args:
         links: an error and its causes.
-        options: options of the command.
 
     Returns:
         The error to report; None if that is not known.
@@ -119,7 +118,7 @@ def known_fault(links: Sequence[BaseException], options: Mapping[str, Any]) -> B
         # Of its errors only those can be raised that have been imported.
         from deephash_pipeline.cli.project_faults import fault_of_project  # noqa: PLC0415
 
-        if fault := fault_of_project(links, options.get("env"), options.get("conf_source")):
+        if fault := fault_of_project(links):
             return fault
     return explained(links)
 

@@ -22,7 +22,6 @@ import re
 import sys
 from collections import ChainMap
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -30,7 +29,7 @@ from typing import Any
 from kedro.config import MissingConfigException, OmegaConfigLoader
 from omegaconf import OmegaConf
 
-from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.errors import InputError, blamed_on
 from deephash_pipeline.project.other_numbers import refuse_other_numbers
 from deephash_pipeline.project.parameters import flatten, unread_parameters, with_defaults
 from deephash_pipeline.project.policy import without_policy
@@ -54,21 +53,6 @@ def environments(conf: Path) -> list[str]:
     return sorted((folders - {"base", LOCAL_FOLDER, RECIPES_FOLDER, VARIANTS_FOLDER}) | variants)
 
 
-def place_of(conf: Path, environment: str) -> Path:
-    """Give the folder of an environment, or its file if it has none."""
-    return folder if (folder := conf / environment).is_dir() else conf / VARIANTS_FOLDER / f"{environment}.yml"
-
-
-def further_layers(conf: Path, file: Path, content: Mapping[Any, Any]) -> Iterator[Path]:
-    """Yield the folder that a file with globals extends, and its recipe; whether they are there is not looked at."""
-    stated = content if file.name == "globals.yml" else content.get("globals")
-    if isinstance(stated, Mapping):
-        if extended := stated.get(EXTENDS):
-            yield conf / str(extended)
-        if recipe := stated.get(RECIPE):
-            yield conf / RECIPES_FOLDER / f"{recipe}.yml"
-
-
 class LayeredConfigLoader(OmegaConfigLoader):
     """Kedro's loader, which also reads recipes, variants, and what an environment extends."""
 
@@ -84,15 +68,15 @@ class LayeredConfigLoader(OmegaConfigLoader):
         if LOCAL_FOLDER not in (self.env, self.default_run_env):
             for unread in self._all_files(LOCAL_FOLDER):
                 logger.warning("%s is not read: move it to conf/<name>/, and add --env=<name>", unread)
-        with suppress(MissingConfigException):
-            for unread in self._unread_files():
-                logger.warning("%s is not read: name it globals.yml, parameters*.yml or catalog*.yml", unread)
+        for unread in self._unread_files():
+            logger.warning("%s is not read: name it globals.yml, parameters*.yml or catalog*.yml", unread)
 
     def __getitem__(self, key: str) -> dict[str, Any]:
         """Give the layers merged, each over those before it; of parameters each block with the defaults of its group.
 
         Raises:
-            MissingConfigException: there are no files, nor an environment of this name.
+            InputError: there is no environment of this name, or a file of it cannot be used.
+            MissingConfigException: there are no files.
         """
         if key in self.data:
             return {**self.data[key]}
@@ -126,12 +110,17 @@ class LayeredConfigLoader(OmegaConfigLoader):
         Each is a path below the configuration, of a folder or, without its suffix, of a file.
 
         Raises:
-            InputError: `extends` or `recipe` names what is not there, or what extends another.
+            InputError: there is no such environment, or `extends` or `recipe` names what is not there, or what extends
+                another.
         """
         name = self.env or self.default_run_env
         if name == self.base_env:
             return (self.base_env,)
         own = name if self._is_folder(name) else f"{VARIANTS_FOLDER}/{name}"
+        if not (own == name or self._files.isfile(self.path_of(own))):
+            conf = Path(self.conf_source)
+            known = f"{conf.name}/ has {', '.join(environments(conf))}" if conf.is_dir() else f"look into {conf}"
+            raise InputError(f"there is no environment `{name}`: {known}")
         extended = self._stated(own, EXTENDS)
         if extended is not None:
             stated = f"{self.globals_of(own)}: `{EXTENDS}: {extended}`"
@@ -213,19 +202,13 @@ class LayeredConfigLoader(OmegaConfigLoader):
         """Read what a layer alone says: patterns, duplicates and resolvers are Kedro's.
 
         Raises:
-            InputError: a number would be taken for another, or for a name.
-            MissingConfigException: there is no such layer.
+            InputError: a file cannot be used, or a number would be taken for another, or for a name.
         """
         if self._is_folder(layer):
             for file in self._found(layer, key):
                 self._content(file)
             options: Any = self.config_patterns[key], key, set(), key == "credentials"
             return {**self.load_and_merge_dir_config(self._place(layer), *options)}
-        if not self._files.isfile(self.path_of(layer)):
-            folder = self._place(layer.removeprefix(f"{VARIANTS_FOLDER}/"))
-            raise MissingConfigException(
-                f"there is no environment `{Path(layer).name}`, neither {folder} nor {self.path_of(layer)}"
-            )
         stated = _section(self._content(self.path_of(layer)), key)
         stated = OmegaConf.merge(stated, self.runtime_params or {}) if key == "parameters" else stated
         return {str(name): value for name, value in _resolved(stated).items() if not str(name).startswith("_")}
@@ -242,11 +225,16 @@ class LayeredConfigLoader(OmegaConfigLoader):
         return os.path.relpath(file, Path(self.conf_source).parent)
 
     def _content(self, file: str) -> Any:
-        """Read a file, and refuse numbers that would be taken for others, and for names."""
-        text: str = self._files.cat_file(file).decode()
-        content = OmegaConf.load(io.StringIO(text))
+        """Read a file, and refuse what is no mapping, and numbers that would be taken for others, and for names."""
+        with blamed_on(file, "mend it, in UTF-8"):
+            text: str = self._files.cat_file(file).decode()
+            content = OmegaConf.load(io.StringIO(text))
+            said = OmegaConf.to_container(content)
+            # OmegaConf takes text alone for a name without a value.
+            if not isinstance(said, dict) or [*said.values()] == [None]:
+                raise ValueError("it has no names with values, as in `name: value`")
         refuse_other_numbers(text, self._shown(file))
-        for name in content if OmegaConf.is_dict(content) else ():
+        for name in said:
             if not isinstance(name, str):
                 raise InputError(f"{self._shown(file)}: `{name!r}` is no text to YAML: write the name in quotes")
         return content
