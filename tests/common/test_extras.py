@@ -1,6 +1,5 @@
 """The command that a message names installs what is lacking, wherever this package came from."""
 
-import json
 import sys
 from importlib.metadata import requires
 
@@ -19,24 +18,9 @@ def test_in_a_clone_its_own_extra_is_installed(extra):
     assert (ROOT / "pyproject.toml").is_file()
 
 
-@pytest.mark.parametrize(
-    ("noted", "place"),
-    [
-        ({"url": ROOT.as_uri(), "dir_info": {}}, ROOT.as_uri()),
-        ({"url": "https://a.org/b.git", "vcs_info": {"vcs": "git", "commit_id": "0a"}}, "git+https://a.org/b.git@0a"),
-    ],
-)
-def test_elsewhere_it_is_installed_from_where_the_package_was(monkeypatch, tmp_path, noted, place):
-    monkeypatch.setattr(extras, "PACKAGE", tmp_path / "a" / "b" / "c")
-    monkeypatch.setattr(extras, "distribution", lambda _: Noted(noted))
-    assert extras.installing_extra("serve").endswith(f"pip install 'deephash-pipeline[serve] @ {place}'")
-
-
-@pytest.mark.parametrize("noted", [None, {"url": "file:///nowhere/deephash_pipeline-1.0-py3-none-any.whl"}])
 @pytest.mark.parametrize("extra", OPTIONAL)
-def test_of_a_file_that_is_gone_the_packages_are_named_that_the_extra_has(monkeypatch, tmp_path, noted, extra):
+def test_elsewhere_the_packages_are_named_that_the_extra_has(monkeypatch, tmp_path, extra):
     monkeypatch.setattr(extras, "PACKAGE", tmp_path / "a" / "b" / "c")
-    monkeypatch.setattr(extras, "distribution", lambda _: Noted(noted))
     command = extras.installing_extra(extra)
     assert "deephash-pipeline" not in command
     asked = [Requirement(text) for text in requires("deephash-pipeline")]
@@ -48,14 +32,3 @@ def test_where_there_is_no_pip_uv_installs_into_this_environment(monkeypatch):
     monkeypatch.setattr(extras, "find_spec", lambda _: None)
     assert extras.installing("scipy>=1").startswith(f"VIRTUAL_ENV={sys.prefix} ")
     assert extras.installing("scipy>=1").endswith("uv pip install 'scipy>=1'")
-
-
-class Noted:
-    """A distribution with what pip has noted of it."""
-
-    def __init__(self, noted):
-        self.noted = noted
-
-    def read_text(self, name):
-        assert name == "direct_url.json"
-        return None if self.noted is None else json.dumps(self.noted)

@@ -1,7 +1,7 @@
 """``deephash-pipeline search``: the nearest pictures or vectors of an index, without PyTorch where there is a way."""
 
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -18,6 +18,9 @@ from deephash_pipeline.cli.options import (
 from deephash_pipeline.cli.vectors import EXAMPLE_OF_WHERE, found_vectors, refuse_without_vectors
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.hamming.replacing import holds_vectors
+
+OF_IMAGES = ("photo", "radius", "rescore", "only_distinct", "engine", "approximate", "html_file", "opens")
+"""Options that a search of vectors does not have."""
 
 
 @click.command()
@@ -47,41 +50,29 @@ from deephash_pipeline.hamming.replacing import holds_vectors
 @device_option
 def search(
     index: Path,
-    photo: Path | None,
-    name: str | None,
-    k: int,
-    radius: int | None,
-    labels: Sequence[str],
-    rescore: bool,
-    only_distinct: bool,
     vectors: Path | None,
     where: str | None,
     column: str | None,
     recall: float | None,
-    html_file: Path | None,
-    opens: bool,
-    overwrite: bool,
-    as_json: bool,
-    engine: str | None,
-    approximate: bool,
-    device: str,
+    **of_both: Any,
 ) -> None:
     """Find the images of INDEX that are most like a PHOTO, or like each of a folder; of equal ones the first added.
 
     In an index of vectors, find those most like --queries, by cosine.
     """
     if holds_vectors(index):
-        if photo or radius is not None or rescore or only_distinct or engine or approximate or html_file or opens:
+        if any(of_both[name] is not None and of_both[name] is not False for name in OF_IMAGES):
             only = "PHOTO, --radius, --rescore, --distinct, --html, --open and --engine are for images"
             raise InputError(f"{index} has vectors: {only}")
-        rows, expected = found_vectors(index, vectors, column, name, k, labels, recall, where)
-        print_rows(rows, as_json)
+        rows, expected = found_vectors(
+            index, vectors, column, of_both["name"], of_both["k"], of_both["labels"], recall, where
+        )
+        print_rows(rows, of_both["as_json"])
         click.echo(expected, err=True)
         return
     of_vectors = {"queries": vectors, "where": where, "column": column, "recall": recall}
     refuse_without_vectors(of_vectors, f"{index} is no index of vectors; leave it out, or name another INDEX")
     # A search of vectors needs nothing of images.
-    from deephash_pipeline.cli.search_images import AskedFor, ShownAnswer, search_images  # noqa: PLC0415
+    from deephash_pipeline.cli.search_images import search_images  # noqa: PLC0415
 
-    asked = AskedFor(index, photo, name, k, radius, labels, rescore, only_distinct, engine, approximate, device)
-    search_images(asked, ShownAnswer(html_file, opens, overwrite, as_json))
+    search_images(index, **of_both)

@@ -4,7 +4,7 @@ import webbrowser
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
 
@@ -25,39 +25,28 @@ from deephash_pipeline.photographs.nearness import of_bits, of_cosine
 SHOWN_COLUMNS = ("near", "folder", "path")
 
 
-class AskedFor(NamedTuple):
-    """What is sought in which index, by the options of the command."""
-
-    folder: Path
-    photo: Path | None
-    name: str | None
-    k: int
-    radius: int | None
-    labels: Sequence[str]
-    rescore: bool
-    only_distinct: bool
-    engine: str | None
-    approximate: bool
-    device: str
-
-
-class ShownAnswer(NamedTuple):
-    """How answers are shown, by the options of the command."""
-
-    html_file: Path | None
-    opens: bool
-    overwrite: bool
-    as_json: bool
-
-
-def search_images(asked_for: AskedFor, shown: ShownAnswer) -> None:
+def search_images(
+    index: Path,
+    photo: Path | None,
+    name: str | None,
+    k: int,
+    radius: int | None,
+    labels: Sequence[str],
+    rescore: bool,
+    only_distinct: bool,
+    html_file: Path | None,
+    opens: bool,
+    overwrite: bool,
+    as_json: bool,
+    engine: str | None,
+    approximate: bool,
+    device: str,
+) -> None:
     """Find the images that are most like a photo, each of a folder, or an image of the index, and show them.
 
     Raises:
         InputError: options do not fit each other, or a file or the index cannot be read.
     """
-    index, photo, name, k, radius, labels, rescore, only_distinct, engine, approximate, device = asked_for
-    html_file, opens, overwrite, as_json = shown
     if (photo is None) == (name is None):
         raise InputError("give either a photo, or a folder of them, or --id of an image of the index")
     if radius is not None and radius < 0:

@@ -1,14 +1,12 @@
 """Packages of extras, which only those who use them install, and the command that does."""
 
-import json
 import shutil
 import sys
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, distribution, requires
+from importlib.metadata import requires
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlparse
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.project_folder import PACKAGE
@@ -31,31 +29,17 @@ def installing(*requirements: str) -> str:
 
 
 def installing_extra(extra: str) -> str:
-    """Give the command that installs an extra of this package from where the package is from; it is on no index.
+    """Give the command that installs an extra: of the clone that this package lies in, else the packages it names.
 
-    Where that is not known, the packages of the extra are named.
+    The package itself is on no index.
     """
     if (_clone() / "pyproject.toml").is_file():
         return installing(f"{_clone()}[{extra}]")
-    if place := _installed_from():
-        return installing(f"{PACKAGE_NAME}[{extra}] @ {place}")
     return installing(*_packages_of(extra))
 
 
 def _clone() -> Path:
     return PACKAGE.parents[1]
-
-
-def _installed_from() -> str:
-    """Give the address that pip has noted of what was not from an index; nothing if it is a file that is gone."""
-    try:
-        noted = json.loads(distribution(PACKAGE_NAME).read_text("direct_url.json") or "{}")
-    except PackageNotFoundError:
-        return ""
-    url, version = noted.get("url", ""), noted.get("vcs_info", {})
-    if version:
-        return f"{version['vcs']}+{url}@{version['commit_id']}"
-    return url if url and (not url.startswith("file:") or Path(urlparse(url).path).exists()) else ""
 
 
 def _packages_of(extra: str) -> list[str]:

@@ -3,7 +3,7 @@
 import math
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import Any, ClassVar, Generic, NoReturn, TypeVar
+from typing import Any, Generic, NoReturn, TypeVar
 
 from kedro.io import AbstractDataset, DatasetError
 
@@ -29,10 +29,7 @@ class ReadOnlyDataset(AbstractDataset[NoReturn, LoadedContent], Generic[LoadedCo
 
     Attributes:
         path: path of the file or folder.
-        written_by: who writes it.
     """
-
-    written_by: ClassVar[str]
 
     def __init__(self, filepath: str, metadata: dict[str, Any] | None = None) -> None:
         self.path = Path(filepath)
@@ -44,7 +41,7 @@ class ReadOnlyDataset(AbstractDataset[NoReturn, LoadedContent], Generic[LoadedCo
         Raises:
             DatasetError: always.
         """
-        raise DatasetError(f"{self.path} is read only to the catalog: it is written by {self.written_by}")
+        raise DatasetError(f"{self.path} is read only to the catalog: give the output another entry")
 
     def _exists(self) -> bool:
         return True
@@ -55,8 +52,6 @@ class ReadOnlyDataset(AbstractDataset[NoReturn, LoadedContent], Generic[LoadedCo
 
 class OriginDataset(ReadOnlyDataset[Origin | None]):
     """Reads from a manifest what its file was made from and by; None if the file has no manifest."""
-
-    written_by = "whoever writes the file that it describes"
 
     def load(self) -> Origin | None:
         """Read the manifest.
@@ -70,8 +65,6 @@ class OriginDataset(ReadOnlyDataset[Origin | None]):
 
 class PlaceDataset(ReadOnlyDataset[WorkingPlace]):
     """What a node keeps by itself, such as the trials of a search: loading says where it is."""
-
-    written_by = "the node that reads it"
 
     def load(self) -> WorkingPlace:
         """Give the place; nothing need be there."""
@@ -89,8 +82,6 @@ class CheckpointsDataset(ReadOnlyDataset[CheckpointFolder]):
     Raises:
         InputError: `seconds_between` is no number of seconds.
     """
-
-    written_by = "the training that reads it"
 
     def __init__(self, filepath: str, seconds_between: float, metadata: dict[str, Any] | None = None) -> None:
         is_number = isinstance(seconds_between, int | float) and not isinstance(seconds_between, bool)
@@ -121,8 +112,6 @@ class FilesDataset(ReadOnlyDataset[dict[str, Any]]):
         exclude: pattern of paths below the folder that are left out, as in `fnmatch.fnmatch`.
         metadata: metadata for Kedro-Viz.
     """
-
-    written_by = "the runs that make the files"
 
     def __init__(
         self,
@@ -169,8 +158,6 @@ class ImageSourceDataset(ReadOnlyDataset[ImageCollection]):
             ``data/02_intermediate/<last part of filepath>/raw_images.verified``.
         metadata: metadata for Kedro-Viz.
     """
-
-    written_by = "whoever gives the images, or the download"
 
     def __init__(
         self,

@@ -10,13 +10,15 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from kedro.framework.hooks import specs
+from kedro.framework.hooks.markers import HOOK_NAMESPACE
 from kedro.pipeline.node import Node
 from kedro.runner.task import Task
+from pluggy import PluginManager
 
 from deephash_pipeline.common.devices import threads
 from deephash_pipeline.common.errors import chain_of
 from deephash_pipeline.project.freshness.graph import Catalog
-from deephash_pipeline.project.runners.hooks import hook_manager_of
 
 PACKAGE_LOGGER = "deephash_pipeline"
 IN_WORKER = "in_worker"
@@ -47,6 +49,16 @@ class Job:
         """Describe the run that this process has begun, with the hooks of plugins that have `IN_WORKER`."""
         hooks = tuple(hook for plugin in plugins if (hook := plugin.in_worker()) is not None)
         return cls(Path.cwd(), catalog, hooks, run_id, logging.getLogger(PACKAGE_LOGGER).getEffectiveLevel())
+
+
+def hook_manager_of(hooks: Iterable[Any] = ()) -> PluginManager:
+    """Make a manager of some hooks, which knows all that Kedro calls."""
+    manager = PluginManager(HOOK_NAMESPACE)
+    for called in (specs.NodeSpecs, specs.PipelineSpecs, specs.DataCatalogSpecs, specs.DatasetSpecs):
+        manager.add_hookspecs(called)
+    for hook in hooks:
+        manager.register(hook)
+    return manager
 
 
 def run_node(job: Job, node: Node, thread_count: int = 1) -> None:

@@ -25,8 +25,7 @@ from deephash_pipeline.common.scripts import refuse_unguarded_script
 from deephash_pipeline.project.freshness import nodes_to_run
 from deephash_pipeline.project.freshness.graph import Catalog
 from deephash_pipeline.project.policy import Policy
-from deephash_pipeline.project.runners.hooks import hook_manager_of
-from deephash_pipeline.project.runners.job import IN_WORKER, Job
+from deephash_pipeline.project.runners.job import IN_WORKER, Job, hook_manager_of
 from deephash_pipeline.project.runners.loop import NODE_HOOKS, Loop
 from deephash_pipeline.project.runners.schedule import (
     Capacity,
