@@ -42,7 +42,7 @@ logger = logging.getLogger(__name__)
 PRELOADED = "deephash_pipeline.project.runners.preloaded"
 """Module that is not imported here: it imports what only workers need."""
 
-ROUNDS = 3
+MOST_ROUNDS = 3
 """What was missing and is made again as it was not before leaves something else to make."""
 
 
@@ -102,7 +102,7 @@ class GridRunner(AbstractRunner):
             return dict(super().run(pipeline, catalog, hook_manager, run_id, only_missing_outputs))
         outputs: dict[str, Any] = {}
         done = set[str]()
-        for _ in range(ROUNDS):
+        for _ in range(MOST_ROUNDS):
             waiting = nodes_to_run(pipeline, catalog, self.policy.stale_allowed, self.policy.whole)
             if done.issuperset(waiting):
                 break
