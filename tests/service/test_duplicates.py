@@ -204,11 +204,20 @@ def test_the_page_counts_what_is_marked_and_leads_back_to_the_search(scenes, ser
     assert 'href="duplicates?index=photos"' in search
 
 
+def power_shell_texts(line):
+    """The texts of a line as PowerShell reads it: any of five quotes ends one, two of them are one within it."""
+    quotes = "'\u2018\u2019\u201a\u201b"
+    return [
+        re.sub(f"([{quotes}])[{quotes}]", r"\1", text)
+        for text in re.findall(f"[{quotes}]((?:[^{quotes}]|[{quotes}]{{2}})*)[{quotes}]", line)
+    ]
+
+
 @in_a_browser
 def test_a_rule_marks_all_groups_and_a_script_moves_what_is_marked(scenes, tmp_path):
     app = create_app({"photos": scenes}, ServiceSettings(tells_paths=True))
     photos, moved = tmp_path / "photos", tmp_path / "mo'ved $HOME"
-    odd = photos / "a 'quoted' \"$HOME\" `name`.png"
+    odd = photos / "a 'quoted' \"$HOME\" `name` [1] it\u2019s.png"
     (photos / "mirror.png").rename(odd)
     scenes.remove(["mirror.png"])
     add_files(scenes, [image._replace(id=image.path.name) for image in list_images([odd])[0]])
@@ -238,7 +247,9 @@ def test_a_rule_marks_all_groups_and_a_script_moves_what_is_marked(scenes, tmp_p
     assert largest.startswith("move '" + str(odd).replace("'", "'\\''")) and oldest.startswith(
         f"move '{photos}/1 <b>.png'"
     )
-    assert "$folder = 'C:\\it''s'" in scripts["largest"][1]
+    power_shell = [power_shell_texts(line) for line in scripts["largest"][1].splitlines()]
+    assert ["C:\\it's"] in power_shell
+    assert [str(odd), str(odd).lstrip("/"), str(photos / "1 <b>.png")] in power_shell
     for _ in range(2):
         ran = subprocess.run(["sh"], input=scripts["largest"][0], text=True, capture_output=True, check=True)
     assert "gone already" in ran.stdout

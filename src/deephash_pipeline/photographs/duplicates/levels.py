@@ -10,7 +10,7 @@ class Level(StrEnum):
     Attributes:
         agreement: least agreement of a copy, correlation less the share of what has changed.
         shown: the level as a page calls it.
-        measured: what it finds and takes wrongly, of 300 photographs that chose no threshold, see docs/photographs.md.
+        measured: what it finds and takes wrongly, of 300 photographs, see docs/photographs.md.
 
     Example:
         >>> Level("strict").agreement
