@@ -24,7 +24,7 @@ EMBEDDING_DIMENSIONS = 128
 """Dimensions of the embedding whose neighbours make the next graph."""
 NEAR_ROWS, FAR_ROWS = (1000, 400), (8000, 2000)
 """The ridge and the constant, times the number of rows: for rows like those of the fit, and for others."""
-STEPS = 8
+DIFFUSION_STEPS = 8
 """Of the walk along the graph whose distances count besides; of 2, 4, 8 and 16 the best, measured."""
 
 
@@ -108,7 +108,7 @@ class SRH(ITQ):
             embeddings.append((1.0, vectors * (values + constant / rows)))
         if self.diffusion:
             values, vectors = spectral_regression(smooth, moment, NEAR_ROWS[0] / rows)
-            embeddings.append((self.diffusion, vectors * values**STEPS))
+            embeddings.append((self.diffusion, vectors * values**DIFFUSION_STEPS))
         metric = np.zeros_like(moment)
         for weight, embedding in embeddings:
             metric += weight * embedding @ embedding.T / np.vdot(embedding, moment @ embedding)

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from deephash_pipeline.retrieval.kernels.compiled import inner, kernel
 
-ROUNDS, EIGHT = 4, 8
-HALF = np.float32(sqrt(0.5))
+ROUNDS, AT_A_TIME = 4, 8
+ROOT_OF_HALF = np.float32(sqrt(0.5))
 
 
 def turned(rows: NDArray[np.float32], back: bool = False) -> NDArray[np.float32]:
@@ -52,7 +52,7 @@ def _plan(width: int) -> tuple[NDArray[np.float32], int]:
 @inner
 def _mix_eights(numbers: Any) -> None:
     """Do the first three steps of `_mix`, eight numbers at a time: as a loop they take three times as long."""
-    for at in range(0, len(numbers), EIGHT):
+    for at in range(0, len(numbers), AT_A_TIME):
         a, b, c, d = numbers[at], numbers[at + 1], numbers[at + 2], numbers[at + 3]
         e, f, g, h = numbers[at + 4], numbers[at + 5], numbers[at + 6], numbers[at + 7]
         a, b, c, d, e, f, g, h = a + b, a - b, c + d, c - d, e + f, e - f, g + h, g - h
@@ -65,9 +65,9 @@ def _mix_eights(numbers: Any) -> None:
 def _mix(numbers: Any) -> None:
     """Multiply numbers, a power of two, by the Hadamard matrix of their size."""
     apart = 1
-    if len(numbers) >= EIGHT:
+    if len(numbers) >= AT_A_TIME:
         _mix_eights(numbers)
-        apart = EIGHT
+        apart = AT_A_TIME
     while apart < len(numbers):
         for first in range(0, len(numbers), 2 * apart):
             upper, lower = numbers[first : first + apart], numbers[first + apart : first + 2 * apart]
@@ -83,7 +83,7 @@ def _add_pairs(row: Any) -> None:
     half = len(row) // 2
     for place in range(half):
         upper, lower = row[place], row[half + place]
-        row[place], row[half + place] = (upper + lower) * HALF, (upper - lower) * HALF
+        row[place], row[half + place] = (upper + lower) * ROOT_OF_HALF, (upper - lower) * ROOT_OF_HALF
 
 
 @kernel
