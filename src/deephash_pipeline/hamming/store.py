@@ -32,7 +32,7 @@ from deephash_pipeline.hamming.snapshots import Snapshot
 
 MADE_BY = "made_by"
 # The second has features of int8, the third turned ones.
-FORMATS = FORMAT, FORMAT_WITH_TYPE, FORMAT_TURNED = 2, 3, 4
+FORMATS_READ = FORMAT, FORMAT_WITH_TYPE, FORMAT_TURNED = 2, 3, 4
 FEATURE_TYPE = "feature_type"
 # So many items at once become a segment without a detour.
 BULK_ITEMS = 4096
@@ -87,7 +87,7 @@ class Store:
                     settings |= {"format": FORMAT_TURNED, FEATURE_TYPE: form.kind}
                 self.ledger = Ledger.create(path, {**settings, "next_position": 0, "generation": 0})
             settings = self.ledger.settings()
-            if settings.get("format") not in FORMATS:
+            if settings.get("format") not in FORMATS_READ:
                 raise InputError(
                     f"{folder} has the format {settings.get('format')}, this version reads {FORMAT_TURNED}; "
                     "build it anew."
