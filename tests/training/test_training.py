@@ -19,6 +19,7 @@ from deephash_pipeline.training import (
     TrainingDiverged,
     TrainingParameters,
     TrainingRun,
+    classification_objective,
     outputs_in_blocks,
     resolve_device,
     train,
@@ -158,6 +159,18 @@ def test_drops_of_small_rates_are_made_too():
 
 def test_the_learning_rate_stays_while_the_training_loss_falls():
     assert losses_to_rates([1.0 - 0.01 * epoch for epoch in range(12)]) == [0.1] * 12
+
+
+def test_smoothed_labels_are_spread_over_all_classes():
+    generator = torch.Generator().manual_seed(0)
+    logits, labels = torch.randn(6, 4, generator=generator, dtype=torch.float64), torch.tensor([0, 3, 1, 1, 2, 0])
+    wanted = 0.9 * nn.functional.one_hot(labels, 4) + 0.1 / 4
+    expected = -(wanted * logits.log_softmax(1)).sum(1).mean()
+    torch.testing.assert_close(classification_objective(labels.numpy(), 0.1)(logits, labels), expected)
+    several = torch.randint(0, 2, (6, 4), generator=generator, dtype=torch.uint8)
+    wanted = 0.9 * several + 0.1 / 2
+    expected = -(wanted * logits.sigmoid().log() + (1 - wanted) * (-logits).sigmoid().log()).sum(1).mean()
+    torch.testing.assert_close(classification_objective(several.numpy(), 0.1)(logits, several), expected)
 
 
 @pytest.mark.parametrize("schedule", ["plateau", "one_cycle"])

@@ -120,7 +120,7 @@ def pretrain(
     after_epoch = ValidationAccuracy(network, validation, validation_labels) if known_classes else None
     history = train(
         network,
-        classification_objective(training_set.labels),
+        classification_objective(training_set.labels, parameters.label_smoothing),
         LabelledInputs(inputs, training_set.labels),
         experiment.training(parameters.training),
         run.engine_run(parameters, seed, after_epoch),

@@ -1,5 +1,7 @@
 """Parameters of stage 1 of pre-training."""
 
+from pydantic import Field
+
 from deephash_pipeline.deephash.experiment import StageParameters
 from deephash_pipeline.images.augmentation import AugmentationParameters
 
@@ -8,6 +10,7 @@ class PreTrainingParameters(StageParameters):
     """How to train the trunk under a softmax layer.
 
     Attributes:
+        label_smoothing: share of each label that is spread over all classes; for labels that are often wrong.
         augmentation: changes of training images.
         trials: True to choose by short trainings whether images are mirrored and turned, and the learning rate, which
             then is that of the first trials; see `choose_pretraining`.
@@ -19,5 +22,6 @@ class PreTrainingParameters(StageParameters):
         False
     """
 
+    label_smoothing: float = Field(default=0.0, ge=0, lt=1)
     augmentation: AugmentationParameters = AugmentationParameters()
     trials: bool = False

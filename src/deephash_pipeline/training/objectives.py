@@ -12,6 +12,9 @@ from torch import Tensor, nn
 class CrossEntropy(nn.Module):
     """Softmax classification error, with the ``accuracy`` in `metrics`.
 
+    Args:
+        smoothing: share of a label that is spread over all classes alike (Szegedy et al. 2016, arXiv:1512.00567).
+
     Example:
         >>> objective = CrossEntropy()
         >>> objective(torch.tensor([[2.0, 0.0], [1.0, 0.0]]), torch.tensor([0, 1]))
@@ -22,6 +25,10 @@ class CrossEntropy(nn.Module):
 
     metrics: Mapping[str, Tensor] = MappingProxyType({})
 
+    def __init__(self, smoothing: float = 0.0) -> None:
+        super().__init__()
+        self.smoothing = smoothing
+
     def forward(self, logits: Tensor, labels: Tensor) -> Tensor:
         """Compute the mean over a batch.
 
@@ -31,7 +38,7 @@ class CrossEntropy(nn.Module):
         """
         with torch.no_grad():
             self.metrics = {"accuracy": (logits.argmax(1) == labels).float().mean()}
-        return nn.functional.cross_entropy(logits, labels)
+        return nn.functional.cross_entropy(logits, labels, label_smoothing=self.smoothing)
 
 
 class BinaryCrossEntropy(nn.Module):
@@ -39,6 +46,9 @@ class BinaryCrossEntropy(nn.Module):
 
     Cross-entropies are added up over the classes: the negative log-likelihood of an image, as that of softmax is. In
     `metrics`, ``accuracy`` is the share of images whose likeliest label is one of theirs.
+
+    Args:
+        smoothing: how much of each wanted 0 and 1 is moved to the mean of both.
 
     Example:
         >>> objective = BinaryCrossEntropy()
@@ -50,6 +60,10 @@ class BinaryCrossEntropy(nn.Module):
 
     metrics: Mapping[str, Tensor] = MappingProxyType({})
 
+    def __init__(self, smoothing: float = 0.0) -> None:
+        super().__init__()
+        self.smoothing = smoothing
+
     def forward(self, logits: Tensor, labels: Tensor) -> Tensor:
         """Compute the mean over a batch.
 
@@ -60,11 +74,12 @@ class BinaryCrossEntropy(nn.Module):
         wanted = labels.to(logits.dtype)
         with torch.no_grad():
             self.metrics = {"accuracy": wanted.gather(1, logits.argmax(1, keepdim=True)).float().mean()}
+        wanted = wanted.lerp(torch.full_like(wanted, 0.5), self.smoothing)
         summed = nn.functional.binary_cross_entropy_with_logits(logits, wanted, reduction="sum")
         return summed / max(1, len(logits))
 
 
-def classification_objective(labels: NDArray[Any]) -> nn.Module:
+def classification_objective(labels: NDArray[Any], smoothing: float = 0.0) -> nn.Module:
     """Make the objective of a classifier: of class numbers (n,), or of multi-hot labels (n, classes).
 
     Example:
@@ -72,4 +87,4 @@ def classification_objective(labels: NDArray[Any]) -> nn.Module:
         >>> classification_objective(np.array([0, 1])), classification_objective(np.array([[1, 1], [0, 1]]))
         (CrossEntropy(), BinaryCrossEntropy())
     """
-    return BinaryCrossEntropy() if labels.ndim == 2 else CrossEntropy()
+    return (BinaryCrossEntropy if labels.ndim == 2 else CrossEntropy)(smoothing)
