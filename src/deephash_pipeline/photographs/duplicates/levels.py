@@ -10,7 +10,7 @@ class Level(StrEnum):
     Attributes:
         agreement: least agreement of a copy, correlation less the share of what has changed.
         shown: the level as a page calls it.
-        measured: what it finds and takes wrongly, of 300 photographs, see docs/photographs.md.
+        measured: what it finds and takes wrongly, of 200 photographs, see docs/photographs.md.
 
     Example:
         >>> Level("strict").agreement
@@ -25,9 +25,9 @@ class Level(StrEnum):
         """Make a member that is its name."""
         level = str.__new__(cls, name)
         level._value_, level.agreement, level.shown = name, agreement, shown
-        level.measured = f"finds {found} of 1,000 usual edits, takes {wrong} of a million other pairs for copies"
+        level.measured = f"finds {found:,} of 1,000 usual edits, takes {wrong} of a million other pairs for copies"
         return level
 
-    STRICT = "strict", 0.9, "hardly changed", 998, 4
-    DEFAULT = "default", 0.85, "usual", 999, 5
-    LOOSE = "loose", 0.6, "also with text over it", 999, 8
+    STRICT = "strict", 0.9, "hardly changed", 994, 5
+    DEFAULT = "default", 0.85, "usual", 999, 6
+    LOOSE = "loose", 0.6, "also with text over it", 1000, 8
