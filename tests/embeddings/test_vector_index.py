@@ -49,6 +49,13 @@ def test_answers_without_kept_vectors_are_those_of_brute_force(folder, vectors, 
     assert answers.scores is None and [pair[1] for pair in answers[0]] == [None] * 40
 
 
+@pytest.mark.parametrize("rescore", ["int8", "float16", "none"])
+@pytest.mark.parametrize("count", [2, 3, 499])
+def test_an_index_of_few_vectors_is_made_though_its_recall_is_not_measured(vectors, count, rescore):
+    with VectorIndex.build(None, vectors[:count], rescore=rescore) as index:
+        assert index.search(vectors[0], 1).ids.tolist() == [[0]]
+
+
 @pytest.mark.parametrize("method", [name for name, kind in ENCODERS.items() if set(kind.stored) == LINEAR])
 def test_a_coder_makes_the_bits_of_its_hash_function(vectors, method):
     unit = building.unit_rows(vectors, "z", np.arange(len(vectors)))

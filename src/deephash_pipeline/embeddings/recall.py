@@ -139,10 +139,12 @@ class ExactNeighbours:
         cosines[own, self.of[own] - start] = NOT_THERE
         is_near = cosines > self._cosines.min(axis=1, keepdims=True)
         counts = is_near.sum(axis=1)
-        # What is near to a query stands together, and is put beside what it has: as many places for each query.
-        both = np.full((len(cosines), self._cosines.shape[1] + counts.max()), NOT_THERE, dtype=np.float32)
+        # What is near to a query stands together, and is put beside what it has: as many places for each query, none
+        # where an index is too small for queries.
+        most = counts.max(initial=0)
+        both = np.full((len(cosines), self._cosines.shape[1] + most), NOT_THERE, dtype=np.float32)
         both[:, : self._cosines.shape[1]] = self._cosines
-        both[:, self._cosines.shape[1] :][np.arange(counts.max()) < counts[:, np.newaxis]] = cosines[is_near]
+        both[:, self._cosines.shape[1] :][np.arange(most) < counts[:, np.newaxis]] = cosines[is_near]
         self._cosines = -np.partition(-both, self._cosines.shape[1] - 1, axis=1)[:, : self._cosines.shape[1]]
 
     def least(self, count: int) -> NDArray[np.float32]:

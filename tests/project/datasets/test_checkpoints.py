@@ -23,5 +23,5 @@ def test_loading_makes_nothing_and_needs_nothing(tmp_path):
 
 
 def test_no_node_can_have_it_as_its_output(tmp_path):
-    with pytest.raises(DatasetError, match="written by the training"):
+    with pytest.raises(DatasetError, match="is read only to the catalog"):
         CheckpointsDataset(str(tmp_path), seconds_between=0).save("weights")
