@@ -18,8 +18,7 @@ from scipy.ndimage import gaussian_filter, map_coordinates
 
 LONGER_SIDE = 64
 """In pixels, of the pictures that are compared."""
-LEAST_SIDE = 8
-CANVAS = 128
+LEAST_SIDE, CANVAS = 8, 128
 ANGLES, RADII = 90, 64
 NEAREST_RADIUS, RADIUS_RANGE = 3.0, 40.0 / 3.0
 LARGEST_SCALE = 2.6
