@@ -206,6 +206,16 @@ def test_a_cell_lasts_from_its_first_node_to_the_end_of_its_last(project, client
     assert 0.25 <= child.data.metrics["seconds"] <= (child.info.end_time - child.info.start_time + 2) / 1000
 
 
+def evaluate_stored(project, catalog):
+    """Let the hook see a run whose node has stored the metrics of the catalog."""
+    hook = MlflowTracking()
+    run_params = {"project_path": project.as_posix(), "pipeline_names": ["evaluation"], "env": None}
+    hook.before_pipeline_run(run_params=run_params, pipeline=CELL, catalog=catalog)
+    hook.before_node_run(node=CELL.nodes[0])
+    hook.after_node_run(node=CELL.nodes[0], catalog=catalog)
+    hook.after_pipeline_run(pipeline=CELL, catalog=catalog)
+
+
 def test_what_a_cell_was_made_from_and_with_is_its_runs(project, client):
     catalog = stored_catalog("digests")
     metrics = json_dataset(project / "digests.json")
@@ -223,12 +233,7 @@ def test_what_a_cell_was_made_from_and_with_is_its_runs(project, client):
     metrics.expect("itq.b12.metrics", origin)
     metrics.save({**METRICS, "queries": 7, "chance_level": None})
     catalog["itq.b12.metrics"] = metrics
-    hook = MlflowTracking()
-    run_params = {"project_path": project.as_posix(), "pipeline_names": ["evaluation"], "env": None}
-    hook.before_pipeline_run(run_params=run_params, pipeline=CELL, catalog=catalog)
-    hook.before_node_run(node=CELL.nodes[0])
-    hook.after_node_run(node=CELL.nodes[0], catalog=catalog)
-    hook.after_pipeline_run(pipeline=CELL, catalog=catalog)
+    evaluate_stored(project, catalog)
     _, (child,) = runs(client(), "digests")
     assert child.data.tags["digest.itq.b12.codes"] == "c" * 32
     assert child.data.tags["digest.raw_images"] == "a" * 32
@@ -249,12 +254,7 @@ def test_a_cell_that_is_measured_again_with_the_same_result_is_one_row_and_with_
         metrics = catalog["itq.b12.metrics"] = json_dataset(project / "forced.json")
         metrics.expect("itq.b12.metrics", Origin("measure"))
         metrics.save({**METRICS, "queries": queries, "chance_level": None})
-        hook = MlflowTracking()
-        run_params = {"project_path": project.as_posix(), "pipeline_names": ["evaluation"], "env": None}
-        hook.before_pipeline_run(run_params=run_params, pipeline=CELL, catalog=catalog)
-        hook.before_node_run(node=CELL.nodes[0])
-        hook.after_node_run(node=CELL.nodes[0], catalog=catalog)
-        hook.after_pipeline_run(pipeline=CELL, catalog=catalog)
+        evaluate_stored(project, catalog)
     experiment = client().get_experiment_by_name("forced").experiment_id
     found = client().search_runs([experiment], "metrics.mean_average_precision > 0")
     assert sorted(row.data.metrics["queries"] for row in found) == [7, 8]
