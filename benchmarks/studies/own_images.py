@@ -230,17 +230,17 @@ def run_pipeline(data: DataSet, project: Path) -> dict[str, float]:
     source = {"kind": "folder", "image_size": min(96, max(data.images.shape[1:3])), "channels": channels}
     described = {"globals": {"extends": "images", "raw_images": "data/01_raw/own", "source": source}}
     (project / "conf" / "variants" / "own.yml").write_text(json.dumps(described))
-    rows = ("itq.b48", "deephash_pretrained.b48", "deephash.b48")
-    stages = ("data_ingestion", "cnn_pretraining", "feature_extraction", *rows)
+    cells = ("itq.b48", "deephash_pretrained.b48", "deephash.b48")
+    stages = ("data_ingestion", "cnn_pretraining", "feature_extraction", *cells)
     began = time.perf_counter()
     command = ["kedro", "run", "--env=own", "--pipelines=full", f"--namespaces={','.join(stages)}"]
     subprocess.run([sys.executable, "-m", *command], cwd=project, check=True, stdout=sys.stderr)
-    row = {"seconds": time.perf_counter() - began}
-    for name in rows:
+    figures = {"seconds": time.perf_counter() - began}
+    for name in cells:
         method, _, bits = name.partition(".")
         metrics = project / "data" / "07_model_output" / "own" / method / bits / "metrics.json"
-        row[method] = json.loads(metrics.read_text())["mean_average_precision"]
-    return row
+        figures[method] = json.loads(metrics.read_text())["mean_average_precision"]
+    return figures
 
 
 @click.command()

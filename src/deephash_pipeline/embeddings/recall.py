@@ -185,7 +185,7 @@ def measured_recall(
             for step, nearest in _nearest_by_step(rows, scores, count, _steps(count, others)):
                 found[count, step].append(nearest * queries + asked)
     answers = {key: np.concatenate(parts_of) for key, parts_of in found.items()}
-    pairs, places = _distinct(np.concatenate([part.ravel() for part in answers.values()]))
+    pairs, places = np.unique(np.concatenate([part.ravel() for part in answers.values()]), return_inverse=True)
     cosines = _cosines(pairs // queries, exact.queries, pairs % queries, parts)
     of: dict[int, dict[int, float]] = {count: {} for count in RECALL_AT}
     first = 0
@@ -234,21 +234,6 @@ def _nearest_by_step(
         yield step, near
 
 
-def _distinct(numbers: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The distinct numbers, ascending, and the place of each number among them: `np.unique` hashes, which takes longer.
-
-    Example:
-        >>> _distinct(np.array([5, 3, 5]))
-        (array([3, 5]), array([1, 0, 1]))
-    """
-    order = np.argsort(numbers)
-    ascending = numbers[order]
-    is_first = np.append(True, ascending[1:] != ascending[:-1])
-    places = np.empty(len(numbers), dtype=np.int64)
-    places[order] = np.cumsum(is_first) - 1
-    return ascending[is_first], places
-
-
 def _cosines(
     rows: NDArray[np.int64],
     queries: NDArray[np.float32],
@@ -256,7 +241,7 @@ def _cosines(
     parts: Callable[[NDArray[np.int64]], Iterator[NDArray[np.float32]]],
 ) -> NDArray[np.float32]:
     """Cosines of rows, which ascend, with a query each."""
-    distinct, place = _distinct(rows)
+    distinct, place = np.unique(rows, return_inverse=True)
     cosines = np.empty(len(rows), dtype=np.float32)
     first = 0
     for unit in parts(distinct):

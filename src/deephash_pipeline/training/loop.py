@@ -131,8 +131,10 @@ def train(
                     "or check the inputs"
                 )
             module.eval()
-            with training.averaged():
-                metrics = run.after_epoch() if run.after_epoch else {}
+            metrics: dict[str, float] = {}
+            if run.after_epoch:
+                with training.averaged():
+                    metrics = run.after_epoch()
             training.schedule.after_epoch(means["loss"])
             finished = training.schedule.converged or epoch == parameters.epochs
             if finished:

@@ -152,6 +152,11 @@ class MlflowTracking:
     ) -> None:
         """Write the child run of a cell: its metrics, history, curves and model, and what it was made from and with."""
         store, parent = opened
+        tags, parameters = manifest_facts(catalog, f"{cell}{METRICS if metrics else HISTORY}")
+        digest = f"digest.{cell}{METRICS}"
+        # `--force` measured the same once more.
+        if digest in tags and store.has_finished(cell, digest, tags[digest]):
+            return
         history, curves = f"{cell}{HISTORY}", f"{cell}{CURVES}"
         identity = {key: str(metrics[key]) for key in ("method", "code_length") if metrics}
         if metrics:
@@ -163,11 +168,6 @@ class MlflowTracking:
         if catalog.exists(history):
             logged += epoch_metrics(catalog.load(history))
         table = catalog.load(curves) if catalog.exists(curves) else None
-        tags, parameters = manifest_facts(catalog, f"{cell}{METRICS if metrics else HISTORY}")
-        digest = f"digest.{cell}{METRICS}"
-        # `--force` measured the same once more.
-        if digest in tags and store.has_finished(cell, digest, tags[digest]):
-            return
         if learned_little(metrics):
             tags["learned_little"] = CHANCE_REMEDY
         model = next((file for suffix in MODELS if (file := stored_file(catalog, f"{cell}{suffix}"))), None)

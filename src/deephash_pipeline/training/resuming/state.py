@@ -75,7 +75,7 @@ class Training:
         self.optimizer = optimizer
         self.schedule = schedule
         self.objective = objective
-        self.average = averaged(module, averaging) if averaging else None
+        self.average = moving_average(module, averaging) if averaging else None
         self.progress = Progress(self.learning_rate, self.copy_of_module())
 
     @property
@@ -187,12 +187,12 @@ class Training:
         return {name: buffer for name, buffer in buffers.items() if buffer is not None}
 
 
-def averaged(module: nn.Module, share: float) -> AveragedModel:
+def moving_average(module: nn.Module, share: float) -> AveragedModel:
     """Begin a moving average of a module's weights and running statistics; the first steps weigh more, all but alike.
 
     Example:
         >>> module = nn.Linear(1, 1, bias=False)
-        >>> average = averaged(module, 0.5)
+        >>> average = moving_average(module, 0.5)
         >>> for weight in (1.0, 3.0):
         ...     _ = module.weight.data.fill_(weight)
         ...     average.update_parameters(module)
