@@ -94,7 +94,7 @@ def test_what_is_added_passes_the_tests_that_go_over_all_of_its_kind(with_everyt
     tests = [f"tests/{name}" for name in TESTS]
     options = ["-q", "-p", "no:cacheprovider", "-k", " or ".join(ADDED)]
     summary = run(with_everything, "-m", "pytest", *options, *tests)
-    assert int(re.findall(r"(\d+) passed", summary)[-1]) >= 50
+    assert int(re.findall(r"(\d+) passed", summary)[-1]) >= 30
 
 
 @pytest.mark.complete
