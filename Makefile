@@ -11,7 +11,7 @@ PROCESSES := -n 2 --dist loadgroup --no-loadscope-reorder
 ALONE := cluster or chaos
 # What computes, without what kills processes, damages files, or runs where no instruction of this processor is chosen.
 NUMERICAL := $(wildcard $(addprefix tests/,losses retrieval hashing networks hamming embeddings photographs training)) \
-	$(addprefix --ignore=tests/,hamming/engines hamming/test_durability.py hamming/test_damage.py \
+	$(addprefix --ignore=tests/,hamming/test_durability.py hamming/test_damage.py \
 	training/resuming training/test_ranks.py losses/test_exponentiated_triton.py)
 BENCHMARK = $(if $(ENV),$(ENV),digits)
 # One word for Kedro, Kedro-Viz and MLflow; every one of them honours it.

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from benchmarks.codes import rows_of_width
 from benchmarks.index_folders import CODE_LENGTH, NEIGHBOURS, codes_of, seconds_of
 from deephash_pipeline.hamming import Answers, HammingIndex
-from deephash_pipeline.hamming.engines import export_index
-from deephash_pipeline.hamming.engines.exported import ExportedIndex
-from deephash_pipeline.hamming.engines.milvus import MilvusIndex
-from deephash_pipeline.hamming.engines.postgres import PostgresIndex
-from tests.hamming.engines import servers
+from deephash_pipeline.engines import export_index
+from deephash_pipeline.engines.exported import ExportedIndex
+from deephash_pipeline.engines.milvus import MilvusIndex
+from deephash_pipeline.engines.postgres import PostgresIndex
+from tests.engines import servers
 
 # faiss compares codes of 8 bytes faster than those of 6.
 WIDTH = 8

@@ -13,8 +13,8 @@ OF_EARLIER_PAGES = {
     "search.images.ImageIndex": "photographs",
     "search.encoding.encode_source": "encoding",
     "search.encoding.CodeFolder": "encoding",
-    "search.engines.open_export": "hamming.engines",
-    "search.engines.export_index": "hamming.engines",
+    "search.engines.open_export": "engines",
+    "search.engines.export_index": "engines",
     "search.serving.create_app": "service",
 }
 

@@ -14,7 +14,7 @@ from PIL import Image
 from starlette.testclient import TestClient
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.hamming.engines import EngineError
+from deephash_pipeline.engines import EngineError
 from deephash_pipeline.photographs import ImageIndex, add_files, list_images
 from deephash_pipeline.photographs.nearness import NEAR
 from deephash_pipeline.service import ServiceSettings, create_app

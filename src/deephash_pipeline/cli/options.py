@@ -47,7 +47,7 @@ def opened(
     if holds_vectors(folder):
         raise InputError(f"{folder} has vectors: --engine is for images")
     # A service without another engine needs none of their clients.
-    from deephash_pipeline.hamming.engines import default_name, open_engine  # noqa: PLC0415
+    from deephash_pipeline.engines import default_name, open_engine  # noqa: PLC0415
     from deephash_pipeline.photographs import ImageIndex  # noqa: PLC0415
 
     codes = open_engine(engine, default_name(folder), approximate)

@@ -107,7 +107,7 @@ class ImageIndex(CodedItems):
             runtime: runtime that computes codes. ``onnx`` takes the hasher that `index build` or `export-onnx` has put
                 into the folder, and needs no PyTorch; ``auto`` takes it where it is there and gives all that is kept.
             engine: engine of the codes in place of the folder, which then needs its hasher alone; see
-                `deephash_pipeline.hamming.engines`.
+                `deephash_pipeline.engines`.
 
         Raises:
             InputError: there is no index, it is damaged, or, unless read_only, another process writes.

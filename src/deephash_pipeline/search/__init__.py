@@ -9,7 +9,7 @@ from typing import Any
 
 ROOMS = {
     "encoding": "deephash_pipeline.encoding",
-    "engines": "deephash_pipeline.hamming.engines",
+    "engines": "deephash_pipeline.engines",
     "images": "deephash_pipeline.photographs",
     "serving": "deephash_pipeline.service",
     "vectors": "deephash_pipeline.embeddings",

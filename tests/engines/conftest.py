@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 
 from deephash_pipeline.hamming import HammingIndex
-from deephash_pipeline.hamming.engines.milvus import MilvusIndex
-from deephash_pipeline.hamming.engines.postgres import PostgresIndex
+from deephash_pipeline.engines.milvus import MilvusIndex
+from deephash_pipeline.engines.postgres import PostgresIndex
 from tests.hamming.brute_force import random_codes
-from tests.hamming.engines import servers
+from tests.engines import servers
 
 ITEMS = 3000
 

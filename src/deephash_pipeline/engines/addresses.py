@@ -4,9 +4,9 @@ import re
 from pathlib import Path
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.hamming.engines.exported import ExportedIndex
-from deephash_pipeline.hamming.engines.milvus import MilvusIndex
-from deephash_pipeline.hamming.engines.postgres import PostgresIndex
+from deephash_pipeline.engines.exported import ExportedIndex
+from deephash_pipeline.engines.milvus import MilvusIndex
+from deephash_pipeline.engines.postgres import PostgresIndex
 
 POSTGRES = ("postgres://", "postgresql://")
 MILVUS = "milvus:"

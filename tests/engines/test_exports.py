@@ -13,13 +13,13 @@ from deephash_pipeline.cli.main import cli
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.embeddings import VectorIndex
 from deephash_pipeline.hamming import HammingIndex
-from deephash_pipeline.hamming.engines import milvus, open_export
-from deephash_pipeline.hamming.engines.exporting import export_index
-from deephash_pipeline.hamming.engines.postgres import PostgresIndex
+from deephash_pipeline.engines import milvus, open_export
+from deephash_pipeline.engines.exporting import export_index
+from deephash_pipeline.engines.postgres import PostgresIndex
 from tests.hamming.brute_force import random_codes
-from tests.hamming.engines.conftest import small_index
+from tests.engines.conftest import small_index
 
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "embeddings.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "embeddings.md"
 PYTHON = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
 CONDITIONS = [
     *({"label": "3"}, {"label": ["3", "5", "none"]}, {"year": {">=": 2020, "!=": 2022}}),
@@ -145,7 +145,7 @@ def test_codes_of_any_length_are_compared_as_they_are(connect, code_length):
 
 def test_an_export_is_repeated_continued_and_brought_up_to_date(connect, monkeypatch):
     index = small_index(items=2000)
-    monkeypatch.setattr("deephash_pipeline.hamming.engines.exporting.EXPORTED_AT_ONCE", 500)
+    monkeypatch.setattr("deephash_pipeline.engines.exporting.EXPORTED_AT_ONCE", 500)
     broken = connect("again")
     put, calls = broken.put, []
 
