@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from benchmarks.codes import rows_of_width
 from benchmarks.index_folders import CODE_LENGTH, NEIGHBOURS, codes_of, seconds_of
-from deephash_pipeline.hamming import Answers, HammingIndex
 from deephash_pipeline.engines import export_index
 from deephash_pipeline.engines.exported import ExportedIndex
 from deephash_pipeline.engines.milvus import MilvusIndex
 from deephash_pipeline.engines.postgres import PostgresIndex
+from deephash_pipeline.hamming import Answers, HammingIndex
 from tests.engines import servers
 
 # faiss compares codes of 8 bytes faster than those of 6.

@@ -1,11 +1,11 @@
 import numpy as np
 import pytest
 
-from deephash_pipeline.hamming import HammingIndex
 from deephash_pipeline.engines.milvus import MilvusIndex
 from deephash_pipeline.engines.postgres import PostgresIndex
-from tests.hamming.brute_force import random_codes
+from deephash_pipeline.hamming import HammingIndex
 from tests.engines import servers
+from tests.hamming.brute_force import random_codes
 
 ITEMS = 3000
 

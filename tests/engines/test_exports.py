@@ -12,12 +12,12 @@ from click.testing import CliRunner
 from deephash_pipeline.cli.main import cli
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.embeddings import VectorIndex
-from deephash_pipeline.hamming import HammingIndex
 from deephash_pipeline.engines import milvus, open_export
 from deephash_pipeline.engines.exporting import export_index
 from deephash_pipeline.engines.postgres import PostgresIndex
-from tests.hamming.brute_force import random_codes
+from deephash_pipeline.hamming import HammingIndex
 from tests.engines.conftest import small_index
+from tests.hamming.brute_force import random_codes
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "embeddings.md"
 PYTHON = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)

@@ -7,10 +7,10 @@ import click
 from deephash_pipeline.cli.options import FOLDER
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.progress import count_steps
-from deephash_pipeline.hamming import HammingIndex
 from deephash_pipeline.engines import default_name, export_index, open_export
 from deephash_pipeline.engines.exporting import EXPORTED_AT_ONCE
 from deephash_pipeline.engines.postgres import PostgresIndex
+from deephash_pipeline.hamming import HammingIndex
 from deephash_pipeline.hamming.replacing import holds_vectors
 
 

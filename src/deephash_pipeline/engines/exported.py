@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.engines.rows import About, Row
 from deephash_pipeline.hamming import Answers, Item, ItemId, Searchable
 from deephash_pipeline.hamming.answers import GivenIds
 from deephash_pipeline.hamming.conditions import Where
-from deephash_pipeline.engines.rows import About, Row
 from deephash_pipeline.hamming.searchable import Closing
 from deephash_pipeline.retrieval.codes import check_codes, check_count
 

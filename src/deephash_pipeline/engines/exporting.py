@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.hamming import HammingIndex
 from deephash_pipeline.engines.exported import ExportedIndex
 from deephash_pipeline.engines.rows import About, row_of
+from deephash_pipeline.hamming import HammingIndex
 
 EXPORTED_AT_ONCE = 5000
 MOST_VALUES = 1000

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.extras import required
-from deephash_pipeline.hamming import Item, ItemId
-from deephash_pipeline.hamming.conditions import EQUALS, IN, HasKind, Where, named_conditions
 from deephash_pipeline.engines.exported import EngineError, ExportedIndex, Hit
 from deephash_pipeline.engines.rows import About, Row, item_of, plain_value
+from deephash_pipeline.hamming import Item, ItemId
+from deephash_pipeline.hamming.conditions import EQUALS, IN, HasKind, Where, named_conditions
 
 PADDED_BITS = 64
 # Milvus answers with so many hits at most.

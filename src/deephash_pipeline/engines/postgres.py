@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.extras import required
-from deephash_pipeline.hamming import Item, ItemId
-from deephash_pipeline.hamming.conditions import DIFFERS, EQUALS, IN, HasKind, Where, named_conditions
 from deephash_pipeline.engines.exported import EngineError, ExportedIndex, Hit
 from deephash_pipeline.engines.rows import About, Row, bits_of, code_of_bits, item_of, plain_value
+from deephash_pipeline.hamming import Item, ItemId
+from deephash_pipeline.hamming.conditions import DIFFERS, EQUALS, IN, HasKind, Where, named_conditions
 from deephash_pipeline.hamming.filters import kind_of
 
 LARGEST_EF_SEARCH = 1000

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.engines import EngineError
+from deephash_pipeline.engines.rows import bits_of, code_of_bits
 from deephash_pipeline.hamming import Answers, HammingIndex, Item, ItemId
 from deephash_pipeline.hamming.coded import CodedItems
 from deephash_pipeline.hamming.conditions import Where
-from deephash_pipeline.engines import EngineError
-from deephash_pipeline.engines.rows import bits_of, code_of_bits
 from deephash_pipeline.hamming.replacing import PICTURES
 from deephash_pipeline.hamming.reranking import SHORTLIST
 from deephash_pipeline.hashers.base import EncodedPixels

@@ -14,8 +14,8 @@ from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.hamming.coded import CodedItems
 from deephash_pipeline.engines import EngineError
+from deephash_pipeline.hamming.coded import CodedItems
 from deephash_pipeline.service.observing import Observed, fault_of_the_machine
 from deephash_pipeline.service.pages import add_pages
 from deephash_pipeline.service.requests import one_line
