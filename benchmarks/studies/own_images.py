@@ -229,12 +229,14 @@ def run_pipeline(data: DataSet, project: Path) -> dict[str, float]:
     channels = 3 if data.images.ndim == 4 else 1
     source = {"kind": "folder", "image_size": min(96, max(data.images.shape[1:3])), "channels": channels}
     described = {"globals": {"extends": "images", "raw_images": "data/01_raw/own", "source": source}}
-    (project / "conf" / "variants" / "own.yml").write_text(json.dumps(described))
+    environment = project / "conf" / "variants" / "own.yml"
+    environment.write_text(json.dumps(described))
     cells = ("itq.b48", "deephash_pretrained.b48", "deephash.b48")
     stages = ("data_ingestion", "cnn_pretraining", "feature_extraction", *cells)
     began = time.perf_counter()
     command = ["kedro", "run", "--env=own", "--pipelines=full", f"--namespaces={','.join(stages)}"]
     subprocess.run([sys.executable, "-m", *command], cwd=project, check=True, stdout=sys.stderr)
+    environment.unlink()
     figures = {"seconds": time.perf_counter() - began}
     for name in cells:
         method, _, bits = name.partition(".")

@@ -15,15 +15,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from deephash_pipeline.losses.exponentiated.formula import Departures, LossAndGradient, PairSums
+from deephash_pipeline.losses.exponentiated.formula import LOG2_E, Departures, LossAndGradient, PairSums
 from deephash_pipeline.losses.exponentiated.kernel import COLUMNS_AT_ONCE, Batch, play
 
 SMALL_BLOCK, LARGE_BLOCK = 128, 256
 LARGEST_BATCH_OF_SMALL_BLOCKS = 1024
 # Below, starting a second thread takes as long as it saves.
 SMALLEST_BATCH_OF_THREADS = 1024
-
-LOG2_E = 1 / math.log(2)
 
 
 def loss_and_gradient(u: Tensor, labels: Tensor, departures: Departures) -> LossAndGradient:

@@ -16,12 +16,11 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from deephash_pipeline.losses.exponentiated.formula import Departures, LossAndGradient, PairSums
+from deephash_pipeline.losses.exponentiated.formula import LOG2_E, Departures, LossAndGradient, PairSums
 
 TILE = 64
 BITS_OF_PROGRAM = 16
 MOST_BANDS = 32
-LOG2_E = 1 / math.log(2)
 
 
 @triton.jit  # type: ignore[untyped-decorator]

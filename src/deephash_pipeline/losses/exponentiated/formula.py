@@ -22,6 +22,8 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from torch import Tensor
 
 LossScale: TypeAlias = Literal["paper", "unit"]
+LOG2_E = 1 / math.log(2)
+"""exp(x) is 2 to the power of x LOG2_E, which is what processors compute."""
 
 
 class Departures(NamedTuple):
