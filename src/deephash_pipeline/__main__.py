@@ -9,6 +9,7 @@ import click
 from deephash_pipeline.cli.commands import COMMANDS
 from deephash_pipeline.cli.main import cli
 from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.openmp import wait_asleep
 from deephash_pipeline.common.project_folder import project_root
 
 LONG = ("duplicates",)
@@ -18,6 +19,7 @@ HELP = {"-h", "--help"}
 
 def main() -> None:
     """Run a command; options without the name of one are those of ``run``."""
+    wait_asleep()
     given = sys.argv[1:]
     if given and given[0].startswith("-") and given[0] not in (*HELP, "--version"):
         given = ["run", *given]

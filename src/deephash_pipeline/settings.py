@@ -4,7 +4,11 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
+from deephash_pipeline.common.openmp import wait_asleep
 from deephash_pipeline.project.environments import LayeredConfigLoader
+
+# Kedro reads this module before any that computes.
+wait_asleep()
 
 
 class LateHooks:
