@@ -104,12 +104,17 @@ def test_what_a_cell_learns_does_not_depend_on_the_queries(initialised, trunk_we
     np.testing.assert_array_equal(networks[0].codes.database, networks[1].codes.database)
 
 
-def test_fine_tuning_shows_images_as_the_trials_of_pre_training_chose(initialised, trunk_weights, z, query_z):
-    chosen = {"horizontal_flip": True, "quarter_turns": True}
+def test_fine_tuning_takes_over_the_augmentation_and_the_rate_that_trials_of_pre_training_chose(
+    initialised, trunk_weights, z, query_z
+):
+    drawn = {"horizontal_flip": True, "quarter_turns": True}
+    chosen = {**drawn, "rate_factor": 0.5}
     weights, sets = PreTrainedWeights(trunk_weights, initialised[0]), Sets(query_z, z, z[:0])
     others = OtherSets(QUERY_IMAGES, NO_IMAGES)
     usual = fine_tuning_parameters()
-    stated = usual.model_copy(update={"augmentation": usual.augmentation.model_copy(update=chosen)})
+    training = usual.training.model_copy(update={"learning_rate": usual.training.learning_rate / 2})
+    augmentation = usual.augmentation.model_copy(update=drawn)
+    stated = usual.model_copy(update={"augmentation": augmentation, "training": training})
     following, told, neither = (
         fine_tune_and_encode(TRAINING_SET, parameters, RUN, others, PreTrainedStart(weights, sets, choice))
         for parameters, choice in ((usual, chosen), (stated, {}), (usual, {}))

@@ -31,7 +31,7 @@ GRID = list(cells(*PAPER_METHODS))
 AT_ONE_LENGTH = [cell for cell in GRID if cell.code_length in (12, None)]
 
 CLASSIFIER = {
-    *("trunk_weights", "softmax_weights", "pre_training_history", "chosen_augmentation"),
+    *("trunk_weights", "softmax_weights", "pre_training_history", "chosen_by_trials"),
     "pre_training_checkpoints",
 }
 

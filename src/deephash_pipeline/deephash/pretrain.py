@@ -15,7 +15,7 @@ from deephash_pipeline.deephash.experiment import ClassifierRun, Experiment
 from deephash_pipeline.deephash.features import FeatureExtractor, usual_runtime
 from deephash_pipeline.deephash.pretraining_parameters import PreTrainingParameters
 from deephash_pipeline.deephash.training_set import LabelledImages, TrainingSet
-from deephash_pipeline.deephash.trials import CHOSEN_BY_TRIALS, choose_pretraining
+from deephash_pipeline.deephash.trials import choose_pretraining, choice_of_trials
 from deephash_pipeline.images.inputs import ImageInputs
 from deephash_pipeline.images.sources.collection import require_labels
 from deephash_pipeline.networks import SoftmaxNetwork, initialise
@@ -33,7 +33,7 @@ class PreTrained(NamedTuple):
         trunk: state of the trunk.
         softmax: ``weight`` (classes, z_dimension) and ``bias`` (classes,) of the softmax layer.
         history: a row for each epoch.
-        chosen_augmentation: what trials chose of the augmentation, `CHOSEN_BY_TRIALS`; empty without trials.
+        chosen_by_trials: see `choice_of_trials`; empty without trials.
 
     Example:
         >>> import torch
@@ -45,7 +45,7 @@ class PreTrained(NamedTuple):
     trunk: dict[str, Tensor]
     softmax: dict[str, Tensor]
     history: pd.DataFrame
-    chosen_augmentation: Mapping[str, bool] = MappingProxyType({})
+    chosen_by_trials: Mapping[str, float] = MappingProxyType({})
 
 
 @dataclass
@@ -96,10 +96,10 @@ def pretrain(
         >>> made.softmax["weight"].shape, list(made.history.columns)[:3]
         (torch.Size([10, 500]), ['epoch', 'learning_rate', 'loss'])
     """
-    chosen: dict[str, bool] = {}
+    chosen: dict[str, float] = {}
     if parameters.trials and not run.experiment.trunk.frozen:
-        parameters = choose_pretraining(training_set, parameters, run, pretrain)
-        chosen = parameters.augmentation.model_dump(include=CHOSEN_BY_TRIALS)
+        usual, parameters = parameters, choose_pretraining(training_set, parameters, run, pretrain)
+        chosen = choice_of_trials(usual, parameters)
     experiment, device = run.experiment, run.device
     seed = derive_seed(experiment.seed, "pre-training, stage 1")
     trunk = experiment.trunk_for(training_set.images.shape[1:])

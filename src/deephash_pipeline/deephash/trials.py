@@ -6,7 +6,7 @@ the end take no part.
 """
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
@@ -15,6 +15,7 @@ import pandas as pd
 
 from deephash_pipeline.common.randomness import derive_seed
 from deephash_pipeline.deephash.experiment import ClassifierRun
+from deephash_pipeline.deephash.fine_tuning_parameters import FineTuningParameters
 from deephash_pipeline.deephash.pretraining_parameters import PreTrainingParameters
 from deephash_pipeline.deephash.training_set import LabelledImages, TrainingSet
 from deephash_pipeline.training import CheckpointFolder, TrainingDiverged
@@ -37,8 +38,7 @@ AUGMENTATIONS = (
     {"horizontal_flip": False, "quarter_turns": False},
 )
 
-CHOSEN_BY_TRIALS = set(AUGMENTATIONS[0])
-"""Names of what the trials choose of an augmentation."""
+RATE_FACTOR = "rate_factor"
 
 
 class HasHistory(Protocol):
@@ -82,6 +82,37 @@ def choose_pretraining(
         trials.scores[chosen],
     )
     return chosen
+
+
+def choice_of_trials(usual: PreTrainingParameters, chosen: PreTrainingParameters) -> dict[str, float]:
+    """Say what trials have changed: whether images are mirrored and turned, and the rate as a multiple of the usual.
+
+    Example:
+        >>> usual = PreTrainingParameters.model_validate({"training": {"epochs": 1, "batch_size": 8, "learning_rate": 0.1}})
+        >>> choice_of_trials(usual, _with_rate(usual, 3.0))
+        {'horizontal_flip': False, 'quarter_turns': False, 'rate_factor': 3.0}
+    """
+    factor = chosen.training.learning_rate / usual.training.learning_rate
+    return {**chosen.augmentation.model_dump(include=set(AUGMENTATIONS[0])), RATE_FACTOR: round(factor, 6)}
+
+
+def fine_tuning_as_chosen(parameters: FineTuningParameters, chosen: Mapping[str, float]) -> FineTuningParameters:
+    """Fine-tune as trials chose for stage 1: with its mirror images and turns, and a rate changed by the same factor.
+
+    Args:
+        parameters: of fine-tuning, for the usual rate of stage 1.
+        chosen: see `choice_of_trials`; empty without trials.
+    """
+    if not chosen:
+        return parameters
+    changes = {name: value for name, value in chosen.items() if name != RATE_FACTOR}
+    training = {"learning_rate": chosen[RATE_FACTOR] * parameters.training.learning_rate}
+    return parameters.model_copy(
+        update={
+            "augmentation": parameters.augmentation.model_copy(update=changes),
+            "training": parameters.training.model_copy(update=training),
+        }
+    )
 
 
 @dataclass

@@ -9,6 +9,6 @@ from deephash_pipeline.pipelines.shared.inputs import CLASSIFIER_RUN, TRAINING_S
 
 def create_pipeline() -> Pipeline:
     """Training images, labels -> pre_train -> trunk and softmax weights, history, and the augmentation chosen."""
-    outputs = ["trunk_weights", "softmax_weights", "pre_training_history", "chosen_augmentation"]
+    outputs = ["trunk_weights", "softmax_weights", "pre_training_history", "chosen_by_trials"]
     inputs = (TRAINING_SET_FILES, VALIDATION_SET, "params:cnn_pretraining", CLASSIFIER_RUN)
     return Pipeline([node(pretrain, inputs, outputs, "pre_train")])

@@ -14,6 +14,7 @@ from deephash_pipeline.deephash.fine_tune import PreTrainedWeights, fine_tune
 from deephash_pipeline.deephash.fine_tuning_parameters import FineTuningParameters
 from deephash_pipeline.deephash.hasher import ImageHasher
 from deephash_pipeline.deephash.training_set import TrainingSet
+from deephash_pipeline.deephash.trials import fine_tuning_as_chosen
 from deephash_pipeline.pipelines.shared.fitting import encode_z
 from deephash_pipeline.pipelines.shared.searching import Sets
 from deephash_pipeline.retrieval import CodeSets
@@ -27,11 +28,11 @@ class OtherSets(NamedTuple):
 
 
 class PreTrainedStart(NamedTuple):
-    """What pre-training gives: weights, z of the three sets, and the augmentation that its trials chose, if any."""
+    """What pre-training gives: weights, z of the three sets, and what its trials chose, if there were any."""
 
     weights: PreTrainedWeights
     z: Sets
-    chosen_augmentation: Mapping[str, bool] = MappingProxyType({})
+    chosen_by_trials: Mapping[str, float] = MappingProxyType({})
 
 
 class FineTunedAndEncoded(NamedTuple):
@@ -58,9 +59,8 @@ def fine_tune_and_encode(
         others: images of the queries and of the validation set.
         start: what pre-training gives; None for random weights everywhere.
     """
-    if start is not None and start.chosen_augmentation:
-        augmentation = parameters.augmentation.model_copy(update=dict(start.chosen_augmentation))
-        parameters = parameters.model_copy(update={"augmentation": augmentation})
+    if start is not None:
+        parameters = fine_tuning_as_chosen(parameters, start.chosen_by_trials)
     hasher, history = fine_tune(training_set, parameters, run, None if start is None else start.weights)
     images = Sets(others.query, training_set.images, others.validation)
     codes = encode_images(hasher, run.experiment, images, None if start is None else start.z)

@@ -12,7 +12,7 @@ from deephash_pipeline.pipelines.shared.inputs import CELL_RUN, PRE_TRAINED, TRA
 from deephash_pipeline.pipelines.shared.searching import Z_SETS
 
 OTHER_IMAGES = Bundle(OtherSets, ("query_images", "validation_images"))
-START = Bundle(PreTrainedStart, (PRE_TRAINED, Z_SETS, "chosen_augmentation"))
+START = Bundle(PreTrainedStart, (PRE_TRAINED, Z_SETS, "chosen_by_trials"))
 
 
 def create_pipeline(grid: Sequence[Cell]) -> Pipeline:
