@@ -15,7 +15,7 @@ from deephash_pipeline.deephash.experiment import ClassifierRun, Experiment
 from deephash_pipeline.deephash.features import FeatureExtractor, usual_runtime
 from deephash_pipeline.deephash.pretraining_parameters import PreTrainingParameters
 from deephash_pipeline.deephash.training_set import LabelledImages, TrainingSet
-from deephash_pipeline.deephash.trials import choose_pretraining, choice_of_trials
+from deephash_pipeline.deephash.trials import choice_of_trials, choose_pretraining
 from deephash_pipeline.images.inputs import ImageInputs
 from deephash_pipeline.images.sources.collection import require_labels
 from deephash_pipeline.networks import SoftmaxNetwork, initialise

@@ -88,7 +88,8 @@ def choice_of_trials(usual: PreTrainingParameters, chosen: PreTrainingParameters
     """Say what trials have changed: whether images are mirrored and turned, and the rate as a multiple of the usual.
 
     Example:
-        >>> usual = PreTrainingParameters.model_validate({"training": {"epochs": 1, "batch_size": 8, "learning_rate": 0.1}})
+        >>> training = {"epochs": 1, "batch_size": 8, "learning_rate": 0.1}
+        >>> usual = PreTrainingParameters.model_validate({"training": training})
         >>> choice_of_trials(usual, _with_rate(usual, 3.0))
         {'horizontal_flip': False, 'quarter_turns': False, 'rate_factor': 3.0}
     """
