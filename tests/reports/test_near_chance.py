@@ -22,3 +22,18 @@ def test_there_is_no_note_where_all_have_learned_or_nothing_was_measured():
 def test_many_are_counted():
     [note] = notes_of_little([cell(0.18, code_length=bits) for bits in range(8, 8 + MOST_CELLS_NAMED + 3)], {})
     assert ", 3 more." in note
+
+
+def test_fine_tuning_that_made_deephash_worse_is_told_by_validation_images():
+    def validated(method, score, code_length=48):
+        return cell(0.5, method, code_length) | {"validation_mean_average_precision": score}
+
+    cells = [validated("deephash_pretrained", 0.91), validated("deephash", 0.85), validated("dpsh", 0.2)]
+    cells += [
+        validated("deephash_pretrained", 0.91, 32),
+        validated("deephash", 0.905, 32),
+        validated("deephash", 0.3, 8),
+    ]
+    [note] = notes_of_little(cells, {})
+    assert "at 48 bits: on the validation images its mAP is 0.850, that of pre-training 0.910" in note
+    assert "`deephash_pretrained.b48`" in note
