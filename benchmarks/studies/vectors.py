@@ -2,6 +2,7 @@
 
     python -m benchmarks.studies.vectors --items 200000 --numbers 384        # vectors by the recipe below
     python -m benchmarks.studies.vectors --vectors embeddings.npy            # your own; the last 1,000 rows are queries
+    python -m benchmarks.studies.vectors --skip hnswlib --skip usearch       # not what is slow to build; or --only
 
 Recipe: normal numbers whose variance falls along the directions as (1 + i / 8)^-1.1, not rotated, and added to one
 of a thousand centres of the same spectrum; scaled to length 1. Neighbours are those of the exact cosine. An index
@@ -38,12 +39,15 @@ Rows = NDArray[np.int64]
 K, BATCH, SINGLES, CHANGED, ROUNDS = 10, 500, 100, 1000, 3
 GOALS = (0.95, 0.99)
 CENTRES, ONE_PERCENT = 1000, 100
+ROWS_AT_ONCE = 16_384
 EFFORTS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 
 
 def of_length_1(rows: Floats) -> Floats:
-    """Scale rows to length 1."""
-    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    """Scale rows to length 1, where they are."""
+    for start in range(0, len(rows), ROWS_AT_ONCE):
+        rows[start : start + ROWS_AT_ONCE] /= np.linalg.norm(rows[start : start + ROWS_AT_ONCE], axis=1, keepdims=True)
+    return rows
 
 
 def recipe(items: int, numbers: int, seed: int = 0) -> Floats:
@@ -51,8 +55,16 @@ def recipe(items: int, numbers: int, seed: int = 0) -> Floats:
     generator = np.random.default_rng(seed)
     scale = ((1 + np.arange(numbers) / 8) ** -0.55).astype(np.float32)
     centres = generator.normal(size=(CENTRES, numbers)).astype(np.float32) * scale
-    rows = generator.normal(size=(items, numbers)).astype(np.float32) * scale
-    return of_length_1(rows + 0.7 * centres[generator.integers(0, CENTRES, items)])
+    rows = np.empty((items, numbers), dtype=np.float32)
+    # A block at a time: numbers of double precision would take twice the memory of all rows.
+    blocks = [slice(start, min(start + ROWS_AT_ONCE, items)) for start in range(0, items, ROWS_AT_ONCE)]
+    for block in blocks:
+        rows[block] = generator.normal(size=rows[block].shape)
+        rows[block] *= scale
+    chosen = generator.integers(0, CENTRES, items)
+    for block in blocks:
+        rows[block] += np.float32(0.7) * centres[chosen[block]]
+    return of_length_1(rows)
 
 
 class Tried(NamedTuple):
@@ -222,8 +234,13 @@ def times_of(index: Tried, effort: float, queries: Floats) -> tuple[float, float
     return batch, seconds(lambda: [index.search(queries[q : q + 1], effort, None) for q in range(SINGLES)]) / SINGLES
 
 
-def measure(vectors: Floats, queries: Floats) -> list[dict[str, Any]]:
-    """Build all indexes, tune them, and let them take turns."""
+def is_wanted(name: str, only: Sequence[str], skipped: Sequence[str]) -> bool:
+    """Whether an index takes part: parts of names choose."""
+    return (not only or any(part in name for part in only)) and not any(part in name for part in skipped)
+
+
+def measure(vectors: Floats, queries: Floats, only: Sequence[str], skipped: Sequence[str]) -> list[dict[str, Any]]:
+    """Build all indexes that are wanted, tune them, and let them take turns."""
     exact = faiss.IndexFlatIP(vectors.shape[1])
     exact.add(vectors)
     truth = exact.search(queries, K)[1]
@@ -236,6 +253,8 @@ def measure(vectors: Floats, queries: Floats) -> list[dict[str, Any]]:
     rows: dict[str, dict[str, Any]] = {}
     tuned: dict[str, dict[str, float]] = {}
     for name, make, efforts in kinds(vectors, folder):
+        if not is_wanted(name, only, skipped):
+            continue
         made: list[Tried] = []
         before = resident()
         built = seconds(lambda make=make, made=made: made.append(make()))  # type: ignore[misc]
@@ -288,6 +307,8 @@ def main() -> None:
     parser.add_argument("--items", type=int, default=200_000)
     parser.add_argument("--numbers", type=int, default=384)
     parser.add_argument("--vectors", type=Path)
+    parser.add_argument("--only", action="append", default=[], help="indexes with this in their name take part alone")
+    parser.add_argument("--skip", action="append", default=[], help="indexes with this in their name take no part")
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
     use_one_thread()
@@ -296,7 +317,13 @@ def main() -> None:
         rows = recipe(given.items + CHANGED, given.numbers)
     else:
         rows = of_length_1(np.load(given.vectors).astype(np.float32))
-    table = measure(rows[:-CHANGED], rows[-CHANGED:])
+        if len(rows) <= 2 * CHANGED:
+            parser.error(f"{given.vectors} has {len(rows)} rows: give more than {2 * CHANGED}; the last are queries")
+    with tempfile.TemporaryDirectory(prefix="vectors-") as folder:
+        # Mapped, so that memory is for the indexes.
+        np.save(Path(folder, "rows.npy"), rows)
+        rows = np.load(Path(folder, "rows.npy"), mmap_mode="r")
+        table = measure(rows[:-CHANGED], np.array(rows[-CHANGED:]), given.only, given.skip)
     versions = ["faiss-cpu", "usearch", "numba", *(["hnswlib"] if find_spec("hnswlib") else [])]
     print(f"{len(rows) - CHANGED:,} x {rows.shape[1]}. {describe_run(versions)}")
     print(markdown_table(table))

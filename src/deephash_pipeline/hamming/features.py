@@ -1,4 +1,4 @@
-"""Real numbers stored with items, for re-ranking: in float16, or turned, in int8 with a scale for each item."""
+"""Real numbers stored with items, for re-ranking: in float16, or rotated, in int8 with a scale for each item."""
 
 from dataclasses import dataclass
 from typing import Any, Literal, cast, get_args
@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.hamming.kernels.turning import turned
+from deephash_pipeline.hamming.kernels.rotating import rotated
 from deephash_pipeline.retrieval.codes import check_count
 
 FeatureType = Literal["float16", "int8"]
@@ -26,7 +26,7 @@ class FeatureForm:
         width: numbers in the features of an item, 0 for none.
         kind: ``float16``, or ``int8``: whole numbers from -127 to 127 that have the direction of the features as far as
             they can, and after them a float32 by which they get the length of the features.
-        is_turned: whether they are stored after a rotation: a few large numbers would leave coarse steps to the others.
+        is_rotated: whether they are stored after a rotation; a few large numbers would leave others coarse steps.
 
     Example:
         >>> form = FeatureForm(2, "int8")
@@ -37,7 +37,7 @@ class FeatureForm:
 
     width: int
     kind: FeatureType = "float16"
-    is_turned: bool = False
+    is_rotated: bool = False
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -77,7 +77,7 @@ class FeatureForm:
                     f"features has a row that is longer than {LONGEST:g}, or shorter by as much; scale features."
                 )
             # In float64 no number is too small to be divided by.
-            exact = self.turned(real[some]).astype(np.float64)
+            exact = self.rotated(real[some]).astype(np.float64)
             peaks = np.abs(exact).max(axis=1, keepdims=True)
             whole = np.rint(exact * (LARGEST_INT8 / np.where(peaks, peaks, 1)))
             rows[some, : self.width] = whole
@@ -86,9 +86,9 @@ class FeatureForm:
             rows[some, self.width :] = scales.astype("<f4")[:, np.newaxis].view(np.int8)
         return rows
 
-    def turned(self, real: NDArray[np.float32]) -> NDArray[np.float32]:
+    def rotated(self, real: NDArray[np.float32]) -> NDArray[np.float32]:
         """Numbers whose distances from stored ones, each by its scale, are those of features."""
-        return turned(real) if self.is_turned else real
+        return rotated(real) if self.is_rotated else real
 
     def real(self, rows: NDArray[Any]) -> NDArray[np.float32]:
         """Undo `stored`, as far as rounding allows."""
@@ -96,7 +96,7 @@ class FeatureForm:
             return rows.astype(np.float32)
         scales = np.ascontiguousarray(rows[:, self.width :]).view("<f4")
         scaled = np.asarray(rows[:, : self.width] * scales, dtype=np.float32)
-        return turned(scaled, back=True) if self.is_turned else scaled
+        return rotated(scaled, back=True) if self.is_rotated else scaled
 
 
 NO_FEATURES = FeatureForm(0)
@@ -110,7 +110,7 @@ def checked_features(features: Any, kind: Any) -> FeatureForm:
 
     Example:
         >>> checked_features(3, "int8")
-        FeatureForm(width=3, kind='int8', is_turned=True)
+        FeatureForm(width=3, kind='int8', is_rotated=True)
     """
     if kind not in get_args(FeatureType):
         raise InputError(f"feature_type is {kind!r}; choose one of {', '.join(get_args(FeatureType))}.")

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.hamming.features import checked_numbers
-from deephash_pipeline.hamming.kernels.features import squared_distances
+from deephash_pipeline.hamming.kernels.features import squared_distances_of_float16
+from deephash_pipeline.hamming.kernels.int8_features import squared_distances_of_int8
 from deephash_pipeline.hamming.kernels.outputs import disagreements
 from deephash_pipeline.hamming.snapshots import Snapshot
 from deephash_pipeline.retrieval.kernels.compiled import in_threads
@@ -116,7 +117,7 @@ def scores_of(
             scores[query] = cosine_distances(numbers, rerank.function(snapshot.features_of(rows[query])))
         return scores
     if isinstance(rerank, ByFeatures):
-        z = snapshot.form.turned(checked_numbers(rerank.z, queries, width, "z"))
+        z = snapshot.form.rotated(checked_numbers(rerank.z, queries, width, "z"))
         if rows.size:
             _write_distances(z, rows, snapshot, scores)
         return scores
@@ -134,11 +135,11 @@ def _write_distances(
     def work(first: int, stop: int) -> None:
         for segment in snapshot.segments:
             features, first_row = segment.features, segment.codes.first_row
-            if len(features):
+            if len(features) and features.dtype == np.int8:
+                squared_distances_of_int8(first, stop, z, rows, first_row, features, scores)
+            elif len(features):
                 # numba knows no float16.
-                scaled = features.dtype == np.int8
-                bits = features if scaled else features.view(np.uint16)
-                squared_distances(first, stop, z, rows, first_row, bits, scaled, scores)
+                squared_distances_of_float16(first, stop, z, rows, first_row, features.view(np.uint16), scores)
 
     if len(rows) == 1:
         work(0, 1)

@@ -31,8 +31,8 @@ from deephash_pipeline.hamming.segments import Contents, Segment, empty_tail
 from deephash_pipeline.hamming.snapshots import Snapshot
 
 MADE_BY = "made_by"
-# The second has features of int8, the third turned ones.
-FORMATS_READ = FORMAT, FORMAT_WITH_TYPE, FORMAT_TURNED = 2, 3, 4
+# The second has features of int8, the third rotated ones.
+FORMATS_READ = FORMAT, FORMAT_WITH_TYPE, FORMAT_ROTATED = 2, 3, 4
 FEATURE_TYPE = "feature_type"
 # So many items at once become a segment without a detour.
 BULK_ITEMS = 4096
@@ -84,18 +84,18 @@ class Store:
             else:
                 settings: dict[str, Any] = {"format": FORMAT, "code_length": code_length, "width": form.width}
                 if form.kind != FeatureForm.kind:
-                    settings |= {"format": FORMAT_TURNED, FEATURE_TYPE: form.kind}
+                    settings |= {"format": FORMAT_ROTATED, FEATURE_TYPE: form.kind}
                 self.ledger = Ledger.create(path, {**settings, "next_position": 0, "generation": 0})
             settings = self.ledger.settings()
             if settings.get("format") not in FORMATS_READ:
                 raise InputError(
-                    f"{folder} has the format {settings.get('format')}, this version reads {FORMAT_TURNED}; "
+                    f"{folder} has the format {settings.get('format')}, this version reads {FORMAT_ROTATED}; "
                     "build it anew."
                 )
             self.ledger.verify()
             self.code_length = int(settings["code_length"])
-            kind, is_turned = settings.get(FEATURE_TYPE, FeatureForm.kind), settings["format"] == FORMAT_TURNED
-            self.form = FeatureForm(int(settings["width"]), kind, is_turned)
+            kind, is_rotated = settings.get(FEATURE_TYPE, FeatureForm.kind), settings["format"] == FORMAT_ROTATED
+            self.form = FeatureForm(int(settings["width"]), kind, is_rotated)
             self.kind: str | None = None
             self.next_position = self._last_change = 0
             self.snapshot = Snapshot((), -1, self.form)

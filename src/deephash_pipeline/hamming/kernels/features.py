@@ -1,4 +1,4 @@
-"""Distances between a query and features of some items, where they lie in memory or in a mapped file."""
+"""Distances between a query and features of float16, where they lie in memory or in a mapped file."""
 
 from collections.abc import Callable
 from typing import Any
@@ -18,9 +18,7 @@ AHEAD = 2
 
 
 def _widened(_context: Any, _number: Any) -> tuple[Any, Callable[..., Any]]:
-    def generate(_context: Any, builder: Any, signature: Any, arguments: list[Any]) -> Any:
-        if signature.args[0] == types.int8:
-            return builder.sitofp(arguments[0], ir.FloatType())
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: list[Any]) -> Any:
         return builder.fpext(builder.bitcast(arguments[0], ir.HalfType()), ir.FloatType())
 
     return types.float32(_number), generate
@@ -40,21 +38,20 @@ def _fetch(_context: Any, _array: Any, _byte: Any) -> tuple[Any, Callable[..., A
     return types.void(_array, types.int64), generate
 
 
-# An int8, or a float16 in a uint16, as float32: numba knows no float16.
+# A float16 in a uint16, as float32: numba knows no float16.
 half_as_float32: Any = intrinsic(_widened)
 # Ask for the line of memory at a byte of an array.
 fetch_line: Any = intrinsic(_fetch)
 
 
 @compiled(fastmath={"reassoc", "contract", "nsz"})
-def squared_distances(
+def squared_distances_of_float16(
     first: int,
     stop: int,
     z: NDArray[np.float32],
     rows: NDArray[np.int64],
     first_row: int,
-    features: NDArray[Any],
-    scaled: bool,
+    features: NDArray[np.uint16],
     scores: NDArray[np.float32],
 ) -> None:
     """Write the squared Euclidean distances of some queries to those of their rows that a part of the index has.
@@ -65,8 +62,7 @@ def squared_distances(
         z: queries, float32 (queries, width).
         rows: int64 (queries, items).
         first_row: number of the part's first row.
-        features: features of the part, uint16 that are float16 (rows, width), or int8 (rows, width + 4).
-        scaled: True if a float32 at the end of a row of features is its scale.
+        features: features of the part, uint16 that are float16 (rows, width).
         scores: float32 (queries, items), written.
     """
     width, size, items = z.shape[1], len(features), rows.shape[1]
@@ -82,9 +78,8 @@ def squared_distances(
                 for byte in range(later * stride, (later + 1) * stride, LINE):
                     fetch_line(features, byte)
             numbers = features[row]
-            scale = numbers[width:].view(np.float32)[0] if scaled else np.float32(1)
             total = np.float32(0)
             for place in range(width):
-                difference = asked[place] - scale * half_as_float32(numbers[place])
+                difference = asked[place] - half_as_float32(numbers[place])
                 total += difference * difference
             scores[query, item] = total

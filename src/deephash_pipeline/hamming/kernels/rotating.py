@@ -19,19 +19,19 @@ ROUNDS, AT_A_TIME = 4, 8
 ROOT_OF_HALF = np.float32(sqrt(0.5))
 
 
-def turned(rows: NDArray[np.float32], back: bool = False) -> NDArray[np.float32]:
+def rotated(rows: NDArray[np.float32], back: bool = False) -> NDArray[np.float32]:
     """Vectors, float32 (n, width), after the rotation of their width, or what they were before it.
 
     Example:
         >>> rows = np.array([[3, 0, 0], [0, 4, 0]], dtype=np.float32)
-        >>> np.linalg.norm(turned(rows), axis=1).round(5)
+        >>> np.linalg.norm(rotated(rows), axis=1).round(5)
         array([3., 4.], dtype=float32)
-        >>> np.allclose(turned(turned(rows), back=True), rows, atol=1e-6)
+        >>> np.allclose(rotated(rotated(rows), back=True), rows, atol=1e-6)
         True
     """
     copied = np.array(rows, dtype=np.float32, order="C")
     if copied.size:
-        _turn(copied, *_plan(copied.shape[1]), back)
+        _rotate(copied, *_plan(copied.shape[1]), back)
     return copied
 
 
@@ -87,8 +87,8 @@ def _add_pairs(row: Any) -> None:
 
 
 @kernel
-def _turn(rows: Any, signs: Any, size: int, back: bool) -> None:
-    """Turn rows where they are: in each round signs, a matrix over the first or the last numbers, pairs; or back."""
+def _rotate(rows: Any, signs: Any, size: int, back: bool) -> None:
+    """Rotate rows where they are: in each round signs, a matrix over the first or the last numbers, pairs; or back."""
     width = rows.shape[1]
     for row in rows:
         for step in range(len(signs)):

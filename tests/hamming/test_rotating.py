@@ -3,7 +3,7 @@ import pytest
 
 from deephash_pipeline.hamming import ByFeatures, HammingIndex
 from deephash_pipeline.hamming.features import FeatureForm
-from deephash_pipeline.hamming.kernels.turning import ROUNDS, _plan, turned
+from deephash_pipeline.hamming.kernels.rotating import ROUNDS, _plan, rotated
 
 WIDTHS = [1, 2, 3, 7, 8, 48, 96, 255, 384]
 
@@ -30,12 +30,12 @@ def rotation(width):
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_turning_is_a_product_with_a_rotation_and_is_undone(width):
+def test_rotating_is_a_product_with_a_rotation_and_is_undone(width):
     matrix, rows = rotation(width), np.random.default_rng(0).normal(size=(20, width)).astype(np.float32)
     np.testing.assert_allclose(matrix @ matrix.T, np.eye(width), atol=1e-6)
     before = rows.copy()
-    np.testing.assert_allclose(turned(rows), rows @ matrix, atol=1e-5)
-    np.testing.assert_allclose(turned(turned(rows), back=True), rows, atol=1e-5)
+    np.testing.assert_allclose(rotated(rows), rows @ matrix, atol=1e-5)
+    np.testing.assert_allclose(rotated(rotated(rows), back=True), rows, atol=1e-5)
     np.testing.assert_array_equal(rows, before)
 
 
@@ -47,15 +47,15 @@ def test_numbers_of_all_sizes_become_alike():
         return (np.abs(vectors).max(axis=1) / np.sqrt((vectors**2).mean(axis=1))).mean()
 
     assert largest(rows) > 5.5
-    assert largest(turned(rows)) < 3.4
+    assert largest(rotated(rows)) < 3.4
 
 
 def test_turned_vectors_lose_half_as_much_in_int8():
     spectrum = ((1 + np.arange(384) / 8) ** -0.55).astype(np.float32)
     rows = np.random.default_rng(0).normal(size=(500, 384)).astype(np.float32) * spectrum
     lost = []
-    for is_turned in (False, True):
-        form = FeatureForm(384, "int8", is_turned)
+    for is_rotated in (False, True):
+        form = FeatureForm(384, "int8", is_rotated)
         lost.append(np.linalg.norm(form.real(form.stored(rows)) - rows))
     assert lost[1] < 0.6 * lost[0]
 
