@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.stores import temporary_name
-from deephash_pipeline.hamming import HammingIndex, column_files
+from deephash_pipeline.hamming import HammingIndex, column_files, index
+from deephash_pipeline.hamming.columns import _joined, column_part
+from deephash_pipeline.hamming.database import digest_of, digests_of
 from deephash_pipeline.hamming.ledger import Ledger
 from deephash_pipeline.hamming.replacing import delete_index
 
@@ -205,6 +207,47 @@ def test_columns_are_read_from_their_files_and_followed(large, monkeypatch):
     shutil.rmtree(folder / "columns")
     with HammingIndex.open(folder, read_only=True) as index:
         assert found(index) == more
+
+
+@pytest.mark.parametrize("blocks", [1, 2, 5])
+def test_many_items_are_numbered_when_they_are_added(large, tmp_path, monkeypatch, blocks):
+    _, expected = large
+    monkeypatch.setattr(index, "BULK_ITEMS", ROWS // blocks)
+    folder = tmp_path / "bulk"
+    with HammingIndex.create(folder, 8) as made:
+        for start in range(0, ROWS, ROWS // blocks):
+            some = slice(start, start + ROWS // blocks)
+            columns = {name.upper() if start else name: values[some] for name, values in COLUMNS.items()}
+            made.add(range(ROWS)[some], CODE.repeat(ROWS // blocks, axis=0), columns)
+        with monkeypatch.context() as patch:
+            patch.setattr(Ledger, "column", None)
+            assert found(made) == expected
+        made.keep_columns()
+    with monkeypatch.context() as patch, HammingIndex.open(folder, read_only=True) as opened:
+        patch.setattr(Ledger, "column", None)
+        assert found(opened) == expected
+    with HammingIndex.open(folder) as opened:
+        # Some lack a column; the files are of fewer items.
+        opened.add(range(ROWS, 2 * ROWS), CODE.repeat(ROWS, axis=0), {"user": COLUMNS["user"]})
+        more = found(opened)
+    shutil.rmtree(folder / "columns")
+    with HammingIndex.open(folder, read_only=True) as opened:
+        assert found(opened) == more
+
+
+@given(st.lists(VALUES, max_size=20), st.lists(VALUES, max_size=20))
+def test_parts_that_are_joined_are_one_part_of_all_values(first, second):
+    joined, whole = _joined(column_part(first), column_part(second)), column_part([*first, *second])
+    assert (joined.codes.tolist(), joined.values, joined.starts) == (whole.codes.tolist(), whole.values, whole.starts)
+    assert joined.places_of_tag == whole.places_of_tag and joined.codes.dtype == whole.codes.dtype
+
+
+@given(st.data(), st.sampled_from([NUMBERS, TEXTS, st.floats(allow_nan=False), st.integers(-9, 9), st.none() | TEXTS]))
+def test_rows_that_are_digested_together_have_the_digests_of_each(data, values):
+    column = data.draw(st.lists(values, max_size=9))
+    rows = [7 * row for row in range(len(column))]
+    each = [digest_of(row, "a", value, "b", 2) for row, value in zip(rows, column, strict=True)]
+    assert digests_of(rows, {"a": column, "b": [2] * len(column)}) == each
 
 
 @pytest.mark.parametrize("damage", ["cut", "bit", "of another index", "empty", "text"])

@@ -75,8 +75,9 @@ class Coder:
             return self.encoder.outputs(unit).astype(np.float32)
         outputs: NDArray[np.float32] = unit @ self._projection
         outputs -= self._narrow
-        near = np.nonzero(np.abs(outputs) <= self._unsure)
-        if len(near[0]):
+        is_near = np.abs(outputs) <= self._unsure
+        if is_near.any():
+            near = np.nonzero(is_near)
             exact = np.einsum("ij,ij->i", unit[near[0]].astype(np.float64), self._projection.T[near[1]])
             exact -= self._threshold[near[1]]
             # A number that is too small for float32 keeps its sign.

@@ -4,7 +4,7 @@ import logging
 import re
 import secrets
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Self
 
@@ -16,7 +16,7 @@ from deephash_pipeline.common.own_settings import own_settings
 from deephash_pipeline.embeddings.answers import CosineAnswers, VectorItem
 from deephash_pipeline.embeddings.coder import Coder
 from deephash_pipeline.embeddings.kind import OTHER_KIND, UNLIKE, Kind
-from deephash_pipeline.embeddings.recall import Expected, reranking_of
+from deephash_pipeline.embeddings.recall import Expected, check_recall, reranking_of
 from deephash_pipeline.embeddings.shards import source_of
 from deephash_pipeline.embeddings.sources import ArrayVectors
 from deephash_pipeline.embeddings.stored import CODE_LENGTH, Description, Rescore, load_hash_function
@@ -68,8 +68,9 @@ class VectorIndex(CodedItems):
 
     def __init__(self, coder: Coder, description: Description, index: HammingIndex, folder: Path | None) -> None:
         super().__init__(index, folder)
-        self.coder, self.description = coder, description
-        self.width = description.width
+        self.coder, self.description, self.width = coder, description, description.width
+        # A search asks each time.
+        self._expected = lru_cache(description.measured.expected)
         self.has_warned = False
 
     @classmethod
@@ -112,7 +113,7 @@ class VectorIndex(CodedItems):
                 as it was.
         """
         source = source_of(vectors, metadata)
-        # It needs scikit-learn, which takes seconds; a search does not.
+        # scikit-learn takes seconds; a search needs none.
         from deephash_pipeline.embeddings.building import BuildSettings, build_index, built_in_memory  # noqa: PLC0415
 
         ids = getattr(source, "ids", None) if ids is None else ids
@@ -212,8 +213,8 @@ class VectorIndex(CodedItems):
         unit = self._unit(vectors, "vectors")
         if labels is not None:
             metadata = {**(metadata or {}), "label": stored_labels(labels)}
-        features = unit if self.index.features else None
-        self.index.add(ids, self.coder.codes(unit), metadata, features=features, replace=replace)
+        kept = unit if self.index.features else None
+        self.index.add(ids, self.coder.codes(unit), metadata, features=kept, replace=replace)
 
     def update(self, ids: GivenIds, metadata: Mapping[str, Sequence[Any]]) -> None:
         """Change metadata of vectors; see `HammingIndex.update`."""
@@ -227,7 +228,9 @@ class VectorIndex(CodedItems):
             recall: wanted share of the exact answers; by default what the index was built for.
             conditions: True under conditions, with which nothing was measured.
         """
-        return self.description.measured.expected(k, recall, conditions)
+        if recall is not None:
+            check_recall(recall)
+        return self._expected(k, recall, conditions)
 
     @cached_property
     def kind(self) -> Kind | None:
@@ -270,19 +273,17 @@ class VectorIndex(CodedItems):
             found = self.index.search_by_id(name, k, where)
             return CosineAnswers(found.ids, found.distances)
         near = self._searched(self.index.features_of([name]), item.code[np.newaxis], k + 1, where, recall)
-        others = np.flatnonzero(near.ids[0] != item.id)[:k]
         assert near.scores is not None
+        others = np.flatnonzero(near.ids[0] != item.id)[:k]
         return CosineAnswers(near.ids[:, others], near.distances[:, others], near.scores[:, others])
 
     def _searched(
         self, unit: NDArray[np.float32], codes: NDArray[np.uint8], k: int, where: Where | None, recall: float | None
     ) -> CosineAnswers:
-        unlike = self.kind is not None and self.kind.is_another(unit)
-        if unlike and not self.has_warned:
+        if (unlike := self.kind is not None and self.kind.is_another(unit)) and not self.has_warned:
             self.has_warned = True
             logger.warning("%s: %s", self.folder or "vectors", OTHER_KIND)
-        expected = self.expected(k, recall, bool(where) or unlike)
-        oversampling = UNLIKE if unlike else expected.oversampling
+        oversampling = UNLIKE if unlike else self.expected(k, recall, bool(where)).oversampling
         rerank = reranking_of(self.index, self.coder, unit, k * oversampling)
         found = self.index.found(codes, k, where, rerank)
         if not self.index.features:

@@ -48,4 +48,4 @@ class Kind:
     def is_another(self, queries: NDArray[np.float32]) -> bool:
         """Whether most queries of length 1, float32 (n, width), point elsewhere than all vectors."""
         cosines = queries @ self.mean
-        return bool(((cosines < self.least) | (cosines > self.most)).mean() > HALF)
+        return bool(np.count_nonzero((cosines < self.least) | (cosines > self.most)) > HALF * len(cosines))

@@ -34,7 +34,9 @@ def unit_rows(vectors: NDArray[Any], name: str, rows: NDArray[np.int64]) -> NDAr
         with np.errstate(invalid="ignore", divide="ignore"):
             # By the largest number first: squares of large or small ones do not fit.
             scaled = (exact / peaks[some, np.newaxis]).astype(np.float32)
-            unit[some] = scaled / np.linalg.norm(scaled, axis=1, keepdims=True)
+            unit[some] = scaled / np.sqrt(np.square(scaled).sum(axis=1, keepdims=True))
+    if np.isfinite(peaks).all() and peaks.all():
+        return unit
     for broken, what in ((~np.isfinite(peaks), "a number that is not finite"), (peaks == 0, "zeros alone")):
         if broken.any():
             first, more = rows[broken][0], int(broken.sum()) - 1

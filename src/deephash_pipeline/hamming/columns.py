@@ -1,7 +1,7 @@
 """Columns of metadata in memory, as numbers of their distinct values: a condition is a look at these numbers."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -26,6 +26,7 @@ from deephash_pipeline.hamming.conditions import (
 from deephash_pipeline.hamming.filters import KINDS, ColumnKind, kind_of
 from deephash_pipeline.hamming.kernels.flags import look_up
 from deephash_pipeline.hamming.ledger import Ledger
+from deephash_pipeline.hamming.written import read
 
 Flags = NDArray[np.bool_]
 NO_VALUE = 0
@@ -112,13 +113,29 @@ def column_part(values: list[Any]) -> ColumnPart:
         distinct, places = np.unique(np.array(values), return_inverse=True)
         return _numbered(places.astype(np.int32) + np.int32(1), distinct.tolist())
     flat = [tuple(value) if isinstance(value, list) else value for value in values] if list in kinds else values
-    of_kind: dict[ColumnKind, list[Any]] = {kind: [] for kind in KINDS}
-    for value in set(flat) - {None}:
-        of_kind[kind_of(value)].append(value)
-    ordered = [value for kind in KINDS for value in sorted(of_kind[kind])]
+    ordered = _in_order(set(flat) - {None})
     numbers = {value: number for number, value in enumerate(ordered, start=1)}
     numbers[None] = NO_VALUE
     return _numbered(np.fromiter(map(numbers.__getitem__, flat), dtype=np.int32, count=len(flat)), ordered)
+
+
+def _in_order(distinct: Iterable[Any]) -> list[Any]:
+    """Different values, of a kind after the other, ascending."""
+    of_kind: dict[ColumnKind, list[Any]] = {kind: [] for kind in KINDS}
+    for value in distinct:
+        of_kind[kind_of(value)].append(value)
+    return [value for kind in KINDS for value in sorted(of_kind[kind])]
+
+
+def _joined(first: ColumnPart, second: ColumnPart) -> ColumnPart:
+    """One part of two, of which the second follows the first."""
+    ordered = _in_order(dict.fromkeys([*first.values, *second.values]))
+    numbers = {value: number for number, value in enumerate(ordered, start=1)}
+    renumbered = [
+        np.array([NO_VALUE, *map(numbers.__getitem__, part.values)], dtype=np.int32)[part.codes]
+        for part in (first, second)
+    ]
+    return _numbered(np.concatenate(renumbered), ordered)
 
 
 def _numbered(codes: NDArray[Any], values: list[Any]) -> ColumnPart:
@@ -190,25 +207,49 @@ class Columns:
         kinds: Iterable[ColumnKind] = ("text", "tags") if kind == "text" else (kind,)
         return any(part.has_kind(each) for part in self._until(column, stop) for each in kinds)
 
+    def added(self, first: int, columns: Mapping[str, Sequence[Any]]) -> None:
+        """Number the values of many new items at once, so that a condition need not read them again.
+
+        Args:
+            first: position of the first of them; they follow one another.
+            columns: values as the ledger stores them, by column.
+        """
+        names = {name.lower(): name for name in self._ledger.columns()}
+        for given, values in columns.items():
+            name = names[given.lower()]
+            if sum(len(part.codes) for part in self._known(name, first)) == first:
+                self._append(name, column_part(list(map(read, values))))
+
     def keep(self, names: Iterable[str]) -> None:
         """Write the files of columns, so that whoever opens the index next has its conditions at once."""
         stop = int(self._ledger.settings()["next_position"])
         for name in names:
-            self._until(name, stop)
+            parts = self._until(name, stop)
+            if len(parts) > 1:
+                parts[:] = [reduce(_joined, parts)]
+                keep_values(self._ledger, name, parts[0].codes, parts[0].values)
 
     def _until(self, column: str, stop: int) -> list[ColumnPart]:
         """The parts of a column, read as far as a position."""
+        parts = self._known(column, stop)
+        known = sum(len(part.codes) for part in parts)
+        if known < stop:
+            self._append(column, column_part(self._ledger.column(column, known, stop)))
+        return parts
+
+    def _known(self, column: str, stop: int) -> list[ColumnPart]:
+        """The parts of a column in memory, or in its file as far as a position."""
         if column not in self._parts:
             kept = kept_values(self._ledger, column, stop)
             self._parts[column] = [] if kept is None else [_numbered(*kept)]
+        return self._parts[column]
+
+    def _append(self, column: str, part: ColumnPart) -> None:
         parts = self._parts[column]
-        known = sum(len(part.codes) for part in parts)
-        if known < stop:
-            parts.append(column_part(self._ledger.column(column, known, stop)))
-            # Of many small ones a large one is made, each value a few times in all.
-            while len(parts) > 1 and 2 * len(parts[-1].codes) >= len(parts[-2].codes):
-                last, before = parts.pop(), parts.pop()
-                parts.append(column_part([*before.given(), *last.given()]))
-            if len(parts) == 1:
-                keep_values(self._ledger, column, parts[0].codes, parts[0].values)
-        return parts
+        parts.append(part)
+        # Of many small ones a large one is made, each value a few times in all.
+        while len(parts) > 1 and 2 * len(parts[-1].codes) >= len(parts[-2].codes):
+            last, before = parts.pop(), parts.pop()
+            parts.append(_joined(before, last))
+        if len(parts) == 1:
+            keep_values(self._ledger, column, parts[0].codes, parts[0].values)

@@ -169,22 +169,32 @@ def digests_of(rows: Sequence[int], columns: Mapping[str, Sequence[Any]]) -> lis
         True
     """
     total = [0] * len(rows)
+    # A digest goes on from that of what is before it: numbers of rows are digested once for all columns.
+    begun = [crc32(b"%d\0" % row) for row in rows]
     for name, values in columns.items():
         kinds = set(map(type, values))
         if len(kinds) == 1 and (kind := kinds.pop()) in PLAIN_OF:
-            plain = zip(rows, map(PLAIN_OF[kind], values), strict=True)
-            found = [crc32(f"{row}\0{name}\0{kind.__name__[0]}{text}".encode()) for row, text in plain]
+            found: Iterator[int] = map(crc32, _endings(f"{name}\0{kind.__name__[0]}", values, PLAIN_OF[kind]), begun)
         else:
-            found = [
-                0 if value is None else crc32(f"{row}\0{name}\0{_plain(value)}".encode())
-                for row, value in zip(rows, values, strict=True)
-            ]
+            found = (
+                0 if value is None else crc32(f"{name}\0{_plain(value)}".encode(), before)
+                for value, before in zip(values, begun, strict=True)
+            )
         total = list(map(add, total, found))
     return total
 
 
+def _endings(start: str, values: Sequence[Any], plain: Callable[[Any], Any]) -> Iterator[bytes]:
+    """What is digested of values of one type, which is written once where few are different."""
+    distinct = set(values)
+    if 2 * len(distinct) > len(values):
+        return (f"{start}{text}".encode() for text in map(plain, values))
+    written = {value: f"{start}{plain(value)}".encode() for value in distinct}
+    return map(written.__getitem__, values)
+
+
 # How values of one type are written; before them stands the first letter of its name.
-PLAIN_OF: dict[type, Callable[[Any], Any]] = {str: str, int: int, bytes: bytes.hex}
+PLAIN_OF: dict[type, Callable[[Any], Any]] = {str: str, int: int, bytes: bytes.hex, float: lambda value: value + 0.0}
 
 
 def _plain(value: str | int | float | bytes) -> str:

@@ -24,7 +24,7 @@ from deephash_pipeline.hamming.locking import LOCK
 from deephash_pipeline.hamming.searchable import Closing
 from deephash_pipeline.hamming.searching import ExactSearch
 from deephash_pipeline.hamming.segments import Contents
-from deephash_pipeline.hamming.store import MADE_BY, Store
+from deephash_pipeline.hamming.store import BULK_ITEMS, MADE_BY, Store
 from deephash_pipeline.hamming.written import written
 from deephash_pipeline.retrieval.codes import check_code_length
 
@@ -158,6 +158,8 @@ class HammingIndex(ExactSearch, Closing):
             positions = np.arange(store.next_position, store.next_position + len(checked))
             contents = Contents(np.ascontiguousarray(words.T), checked, positions, real)
             store.add(contents, kind, columns, store.snapshot.positions_of(there))
+            if len(checked) >= BULK_ITEMS:
+                self._columns.added(int(positions[0]), columns)
 
     @own_settings()
     def update(self, ids: GivenIds, metadata: Mapping[str, Sequence[Any]]) -> None:

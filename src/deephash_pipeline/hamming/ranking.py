@@ -97,7 +97,7 @@ def _nearest_of_some(
     counts, firm, listed = np.zeros((3, len(queries), code_length + 1), dtype=np.int64)
     status = np.zeros((len(queries), STATUS), dtype=np.int64)
     status[:, 0] = code_length
-    searched = [_with_rare_rows_alone(part, len(queries)) for part in parts]
+    searched = [_with_rare_rows_alone(part, len(queries)) for part in parts if part.size]
     found: KeptOfQueries = (keys, counts, firm, status)
 
     def answer(first: int, stop: int) -> None:

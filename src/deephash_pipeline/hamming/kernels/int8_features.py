@@ -18,6 +18,7 @@ from deephash_pipeline.hamming.kernels.features import LINE, fetch_line
 
 # Its functions have no annotations.
 cgutils: Any = _utilities
+_tuple_of: Any = types.UniTuple
 LARGEST, FINER = 32_767, 8_192
 """The largest number of the first plane, and how many steps of the second make one of the first."""
 STEP = 32
@@ -71,7 +72,7 @@ def _summed(_context: Any, _rows: Any, _byte: Any, _planes: Any, _first: Any, _s
         return context.make_tuple(builder, signature.return_type, found)
 
     number = types.int64
-    return types.UniTuple(number, 3)(_rows, number, _planes, number, number, number), generate
+    return _tuple_of(number, 3)(_rows, number, _planes, number, number, number), generate
 
 
 summed: Any = intrinsic(_summed)
@@ -128,7 +129,7 @@ def squared_distances_of_int8(
                 coarse_sum, fine_sum, own = coarse_sum + sums[0], fine_sum + sums[1], own + sums[2]
                 place += steps * STEP
             while place < width:
-                number = np.int64(features[row, place])
+                number: Any = np.int64(features[row, place])
                 coarse_sum += number * planes[0, place]
                 fine_sum += number * planes[1, place]
                 own += number * number
