@@ -7,6 +7,7 @@ the ledger's, is passed over. It is an archive of NumPy, whose parts have checks
 import hashlib
 import json
 import zipfile
+from bisect import bisect_left
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -39,13 +40,13 @@ def keep_values(ledger: Ledger, column: str, codes: NDArray[Any], values: list[A
     if ledger.path is None or len(codes) < WORTH_KEEPING:
         return
     arrays: dict[str, NDArray[Any]] = {"codes": codes}
-    numbers = [value for value in values if isinstance(value, int | float)]
-    others = values
+    # Numbers stand before all others.
+    numbers, others = values[: bisect_left(values, True, key=lambda value: not isinstance(value, int | float))], values
     if numbers and len(set(map(type, numbers))) == 1:
         arrays["numbers"], others = np.array(numbers), values[len(numbers) :]
+    of_bytes = sum(isinstance(value, bytes) for value in others)
     # Of bytes JSON knows none.
     others = [value.hex() if isinstance(value, bytes) else value for value in others]
-    of_bytes = sum(isinstance(value, bytes) for value in values)
     about = {"format": COLUMNS_FORMAT, "samples": _samples(ledger, len(codes)), "bytes": of_bytes}
     arrays["others"] = np.frombuffer(json.dumps(others).encode(), dtype=np.uint8)
     arrays["about"] = np.frombuffer(json.dumps(about).encode(), dtype=np.uint8)

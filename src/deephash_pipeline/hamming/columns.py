@@ -26,7 +26,7 @@ from deephash_pipeline.hamming.conditions import (
 from deephash_pipeline.hamming.filters import KINDS, ColumnKind, kind_of
 from deephash_pipeline.hamming.kernels.flags import look_up
 from deephash_pipeline.hamming.ledger import Ledger
-from deephash_pipeline.hamming.written import read
+from deephash_pipeline.hamming.written import all_read
 
 Flags = NDArray[np.bool_]
 NO_VALUE = 0
@@ -218,7 +218,7 @@ class Columns:
         for given, values in columns.items():
             name = names[given.lower()]
             if sum(len(part.codes) for part in self._known(name, first)) == first:
-                self._append(name, column_part(list(map(read, values))))
+                self._append(name, column_part(all_read(values)))
 
     def keep(self, names: Iterable[str]) -> None:
         """Write the files of columns, so that whoever opens the index next has its conditions at once."""

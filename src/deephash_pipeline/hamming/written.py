@@ -1,6 +1,7 @@
 """Truth and lists of texts, for which SQLite has no type, as text with a mark before it."""
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 MARK = "\x1e"
@@ -31,3 +32,14 @@ def read(value: Any) -> Any:
     if isinstance(value, str) and value.startswith(MARK):
         return TRUTHS[value] if value in TRUTHS else json.loads(value[len(MARK) :])
     return value
+
+
+def all_read(values: Sequence[Any]) -> list[Any]:
+    """`read` of many values, which most times is what they are.
+
+    Example:
+        >>> all_read([written(True), None, 3])
+        [True, None, 3]
+    """
+    texts = "".join([value for value in values if isinstance(value, str)])
+    return list(map(read, values)) if MARK in texts else list(values)
