@@ -184,7 +184,7 @@ def main(paths: tuple[str, ...], originals: int, half: str) -> None:
     except InputError as error:
         raise click.ClickException(str(error)) from error
     extractor = FeatureExtractor.pretrained(device="cpu")
-    photos, _ = finding._photos(list_images(paths)[0], ())
+    photos, _ = finding._photos(list_images(paths)[0], (), {})
     database = fingerprints(photos, lambda: extractor)
     originals_by = peers(photo.path for photo in photos)
     drawn = drawn_from(half, len(photos))[:originals]

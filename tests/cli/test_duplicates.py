@@ -17,9 +17,11 @@ from deephash_pipeline.deephash.feature_hash import learned_hash
 from deephash_pipeline.hamming.replacing import delete_index
 from deephash_pipeline.hashing import ITQ
 from deephash_pipeline.photographs import ImageIndex, add_files, list_images
-from deephash_pipeline.photographs.duplicates import finding, fingerprints, kept
+from deephash_pipeline.photographs.duplicates import finding, fingerprints, groups, kept, proposals
 from deephash_pipeline.photographs.duplicates.candidates import whitened
 from deephash_pipeline.photographs.duplicates.levels import Level
+from deephash_pipeline.photographs.duplicates.network import Network
+from deephash_pipeline.photographs.duplicates.registration import Registration
 from tests.cli.test_photographs import extractor  # noqa: F401 - a small network in the place of that for photographs
 from tests.cli.test_search import one_line
 
@@ -285,34 +287,138 @@ def test_features_of_unchanged_files_are_those_of_an_index(command, folder, tmp_
     assert sum(computed) == 2
 
 
+class Work:
+    """What looks have done: files that were opened and decoded, pairs, and loads of the network."""
+
+    def __init__(self):
+        self.opened, self.decoded, self.coloured, self.laid, self.compared, self.loaded = [], [], [], [], [], []
+
+    def taken(self):
+        """What was done since this was asked the last time."""
+        done = self.__dict__.copy()
+        self.__init__()
+        return done
+
+
+NOTHING = Work().taken()
+
+
 @pytest.fixture
 def worked(monkeypatch):
-    """Names of the files that are decoded, and pairs that are laid on each other, while the test runs."""
-    read, laid = [], []
-    batches, register = fingerprints.image_batches, finding.register
-    monkeypatch.setattr(
-        fingerprints, "image_batches", lambda paths, *rest: read.extend(p.name for p in paths) or batches(paths, *rest)
-    )
-    monkeypatch.setattr(finding, "register", lambda *pair: laid.append(pair) or register(*pair))
-    return read, laid
+    """Watch what looks do."""
+    work = Work()
+
+    def watch(module, name, kind, told):
+        function = getattr(module, name)
+
+        def watched(*arguments):
+            getattr(work, kind).extend(told(*arguments))
+            return function(*arguments)
+
+        monkeypatch.setattr(module, name, watched)
+
+    watch(finding, "read_photo", "opened", lambda name, path: [path.name])
+    watch(fingerprints, "image_batches", "decoded", lambda paths, *rest: [path.name for path in paths])
+    watch(groups, "_colours_of", "coloured", lambda photo: [photo.path.name])
+    watch(finding, "register", "laid", lambda one, other: [1])
+    watch(proposals, "difference", "compared", lambda best, other, placement: [{best.path.name, other.path.name}])
+    watch(Network, "__call__", "loaded", lambda network: [1])
+    return work
 
 
 def test_a_second_look_reads_and_compares_what_is_new_alone(command, folder, tmp_path, index, worked):
-    read, laid = worked
+    (folder / "broken.png").unlink()
+    (folder / "pipe.png").unlink()
     first = found(command, tmp_path, folder, "--index", index)
-    assert read and laid
-    read.clear()
-    laid.clear()
+    assert all(worked.taken().values())
     assert found(command, tmp_path, folder, "--index", index) == first
-    # A file without features in the index is read again.
-    assert (read, laid) == ([], [])
+    assert worked.taken() == NOTHING
+    # One that is changed, and has no features in the index any more, is compared with all of its group.
     scene(1, (320, 240)).save(folder / "compressed.jpg", quality=70)
     os.utime(folder / "compressed.jpg", (1, 1))
     changed = found(command, tmp_path, folder, "--index", index)
-    assert read == ["compressed.jpg"]
-    assert laid
-    (index / "fingerprints.npz").unlink()
+    work = worked.taken()
+    assert work["opened"] == work["decoded"] == work["coloured"] == ["compressed.jpg"]
+    assert work["loaded"] == [1]
+    assert work["laid"]
+    assert work["compared"]
+    assert all("compressed.jpg" in pair for pair in work["compared"])
     assert found(command, tmp_path, folder, "--index", index) == changed
+    assert not worked.taken()["compared"]
+    # One that is gone.
+    (folder / "half.png").unlink()
+    fewer = found(command, tmp_path, folder, "--index", index)
+    assert worked.taken()["compared"] == []
+    # What is kept may be deleted.
+    (index / "fingerprints.npz").unlink()
+    assert found(command, tmp_path, folder, "--index", index) == fewer
+    assert worked.taken()["compared"]
+
+
+def test_a_look_at_a_part_leaves_what_is_known_of_the_rest(command, folder, tmp_path, index, worked):
+    (folder / "broken.png").unlink()
+    first = found(command, tmp_path, folder, "--index", index)
+    found(command, tmp_path, folder / "a.png", folder / "half.png", folder / "b.png", "--index", index, "--strict")
+    worked.taken()
+    assert found(command, tmp_path, folder, "--index", index)["groups"] == first["groups"]
+    assert worked.taken() == NOTHING | {"opened": ["pipe.png"]}
+
+
+def test_a_look_that_is_broken_off_keeps_what_it_has_found(command, folder, tmp_path, index, worked, monkeypatch):
+    expected = found(command, tmp_path, folder)
+    with monkeypatch.context() as patched:
+        patched.setattr(proposals, "difference", lambda *pair: (_ for _ in ()).throw(KeyboardInterrupt))
+        command("duplicates", folder, "--index", index)
+    worked.taken()
+    assert found(command, tmp_path, folder, "--index", index) == expected
+    work = worked.taken()
+    assert work["compared"]
+    assert (work["decoded"], work["loaded"]) == ([], [])
+
+
+def test_a_file_that_another_replaces_while_it_is_compared_leaves_no_verdict(
+    command, folder, tmp_path, index, worked, monkeypatch
+):
+    compare = proposals.difference
+
+    def replaced(best, other, placement):
+        left = compare(best, other, placement)
+        for photo in (best, other):
+            os.utime(photo.path, (1, 1))
+        return left
+
+    with monkeypatch.context() as patched:
+        patched.setattr(proposals, "difference", replaced)
+        found(command, tmp_path, folder, "--index", index)
+    known = kept.read_kept(index)
+    assert known.prints
+    assert not known.verdicts
+
+
+def test_a_broken_picture_loads_no_network(command, folder, tmp_path, index, worked):
+    whole = (folder / "c.png").read_bytes()
+    (folder / "broken.png").write_bytes(whole[: len(whole) // 2])
+    first = found(command, tmp_path, folder, "--index", index)
+    assert names(first["skipped"]) == {"broken.png", "pipe.png"}
+    worked.taken()
+    assert found(command, tmp_path, folder, "--index", index) == first
+    assert worked.taken() == NOTHING | {"opened": ["pipe.png"], "decoded": ["broken.png"]}
+
+
+def test_what_is_kept_is_bounded(tmp_path, monkeypatch):
+    grey, placed = np.zeros((8, 8), np.uint8), Registration(1.0, 0.0, np.eye(2, 3))
+    keys = [f"{row}.png\n1:1" for row in range(6)]
+    pairs = {(one, other): placed for one in keys for other in keys}
+    known = kept.Kept(dict.fromkeys(keys, (np.zeros((8, 8), np.uint8), grey)), pairs, verdicts=dict.fromkeys(pairs))
+    for most_others, left in ((4, 6), (3, 2)):
+        kept.write_kept(tmp_path, known, keys[:2], most_others)
+        read = kept.read_kept(tmp_path)
+        assert list(read.prints) == keys[:left]
+        assert len(read.pairs) == len(read.verdicts) == left**2
+    assert len(known.of(keys[:1]).pairs) == 1
+    # Of comparisons the latest stay.
+    monkeypatch.setattr(kept, "PAIRS_A_FILE", 2)
+    assert list(known.of(keys).pairs) == list(pairs)[-12:]
 
 
 @pytest.mark.parametrize("content", [b"", b"no archive"])
@@ -324,9 +430,9 @@ def test_fingerprints_that_are_damaged_or_of_other_code_are_made_again(
         (index / "fingerprints.npz").write_bytes(content)
     else:
         monkeypatch.setattr(kept, "_code", lambda: "other")
-    worked[0].clear()
+    worked.taken()
     assert found(command, tmp_path, folder, "--index", index) == first
-    assert worked[0]
+    assert all(worked.taken().values())
     delete_index(index)
     assert not index.exists()
 

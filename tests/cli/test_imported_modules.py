@@ -122,3 +122,27 @@ def test_a_search_by_features_and_a_service_import_no_pytorch(imported, tmp_path
     said, _, libraries = imported("serve", "a.index", "--port", "1", "--host", "203.0.113.1")
     assert "nobody can listen" in said
     assert not libraries & {"torch", "pandas", "kedro", "mlflow", "timm"}
+
+
+def test_a_second_look_for_copies_imports_no_pytorch(imported, tmp_path, monkeypatch):
+    import numpy as np  # noqa: PLC0415
+
+    from deephash_pipeline import ImageHasher  # noqa: PLC0415
+    from deephash_pipeline.deephash import FeatureExtractor  # noqa: PLC0415
+    from deephash_pipeline.deephash.export import export_onnx  # noqa: PLC0415
+    from deephash_pipeline.photographs import ImageIndex, add_files, list_images  # noqa: PLC0415
+    from deephash_pipeline.photographs.duplicates import find_duplicates  # noqa: PLC0415
+
+    hasher = ImageHasher.pretrained("digits-48", device="cpu")
+    monkeypatch.setattr(FeatureExtractor, "pretrained", lambda **options: hasher.extractor)
+    noise = Image.fromarray(np.random.default_rng(0).integers(0, 256, (96, 96), dtype=np.uint8))
+    noise.save(tmp_path / "b.png")
+    noise.save(tmp_path / "c.png", compress_level=1)
+    files = list_images([tmp_path / "b.png", tmp_path / "c.png"])[0]
+    with ImageIndex.create(tmp_path / "a.index", hasher, features=True) as images:
+        add_files(images, files)
+        export_onnx(hasher, tmp_path / "a.index" / "hasher.onnx")
+        [group] = find_duplicates(files, index=images).groups
+    said, _, libraries = imported("duplicates", "b.png", "c.png", "--index", "a.index")
+    assert all(f"{member.action} " in said and member.reason in said for member in group.members), said
+    assert not libraries & {"torch", "pandas", "kedro", "mlflow", "timm"}

@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from fnmatch import fnmatch
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +27,7 @@ from deephash_pipeline.images.batches import SkippedImage
 from deephash_pipeline.photographs import ImageIndex, list_images
 from deephash_pipeline.photographs.duplicates.groups import Member
 from deephash_pipeline.photographs.duplicates.levels import Level
+from deephash_pipeline.photographs.duplicates.network import Network
 from deephash_pipeline.photographs.duplicates.page import (
     Shown,
     absolute_path,
@@ -119,14 +119,12 @@ def duplicates(
     others, unnamed_others = _listed(against, exclude) if against else ([], [])
     check_outputs(outputs, [image.path for image in (*files, *others)], ours)
     _check_reference(files, others, against)
-    from deephash_pipeline.deephash import FeatureExtractor  # noqa: PLC0415 - what is wrong is said before PyTorch is loaded
-    from deephash_pipeline.photographs.duplicates.finding import find_duplicates  # noqa: PLC0415
+    from deephash_pipeline.photographs.duplicates.finding import find_duplicates  # noqa: PLC0415 - after what is wrong
 
-    network = partial(FeatureExtractor.pretrained, device=device)
-    with ImageIndex.open(index, read_only=True, device="cpu") if index else nullcontext() as images:
+    with ImageIndex.open(index, read_only=True, device="cpu", runtime="auto") if index else nullcontext() as images:
         if images is not None and not (isinstance(images.index, HammingIndex) and images.index.features):
             raise InputError(f"{index} keeps no features: name one that was built without --hasher")
-        found = find_duplicates(files, network, level or Level.DEFAULT, others, images, keep_from)
+        found = find_duplicates(files, Network(device), level or Level.DEFAULT, others, images, keep_from)
     found.skipped[:0] = [*unnamed, *unnamed_others]
     groups = [list(map(_facts, group.members)) for group in found.groups]
     rows = [{"group": number, **row} for number, group in enumerate(groups, start=1) for row in group]

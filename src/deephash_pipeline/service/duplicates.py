@@ -6,18 +6,17 @@ import threading
 import time
 from collections.abc import Mapping
 from concurrent.futures import Future
-from functools import partial
 from typing import Any
 
 from fastapi import HTTPException
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.progress import duration, hearing
-from deephash_pipeline.deephash import FeatureExtractor
 from deephash_pipeline.photographs import ImageIndex
 from deephash_pipeline.photographs.duplicates.finding import Duplicates, find_duplicates
 from deephash_pipeline.photographs.duplicates.groups import Photo
 from deephash_pipeline.photographs.duplicates.levels import Level
+from deephash_pipeline.photographs.duplicates.network import Network
 from deephash_pipeline.photographs.duplicates.page import THUMBNAIL_SIDE, Shown, render_page
 from deephash_pipeline.photographs.listing import ListedImage
 from deephash_pipeline.service.answering import thumbnail_address
@@ -60,9 +59,9 @@ class Search:
 
     def _work(self, images: ImageIndex, level: Level) -> None:
         try:
-            network = partial(FeatureExtractor.pretrained, device="cpu")
             with hearing(self._hear):
-                self.found.set_result(find_duplicates(listed(images), network, level, index=images, told=self._found))
+                found = find_duplicates(listed(images), Network("cpu"), level, index=images, told=self._found)
+                self.found.set_result(found)
         except BaseException as error:
             logger.error(" ".join(f"looking for copies has failed: {error}".split()))
             self.found.set_exception(error)

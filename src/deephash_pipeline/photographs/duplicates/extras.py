@@ -36,8 +36,8 @@ class Extras(NamedTuple):
     camera: str = ""
 
 
-def extras_of(image: Image.Image, path: Path) -> Extras:
-    """Read what an open picture, whose pixels are not yet read, and its folder say beside the pixels."""
+def extras_of(image: Image.Image) -> Extras:
+    """Read what an open picture, whose pixels are not yet read, says beside them."""
     names = set()
     taken, camera, has_place, has_words = _of_exif(image)
     packet = image.info.get("xmp") or image.info.get("XML:com.adobe.xmp") or b""
@@ -53,8 +53,6 @@ def extras_of(image: Image.Image, path: Path) -> Extras:
         names.add("video, depth or second picture in it")
     if image.mode.startswith("I;16") or (image.mode == "I" and image.format in ("PPM", "PNG")):
         names.add("depth of 16 bits")
-    if _has_sidecar(path):
-        names.add(SIDECAR)
     return Extras(frozenset(names), taken, camera)
 
 
@@ -84,8 +82,8 @@ def _of_exif(image: Image.Image) -> tuple[str, str, bool, bool]:
         return "", "", False, False
 
 
-def _has_sidecar(path: Path) -> bool:
-    """Whether another program keeps a file for this one, by whole name or stem."""
+def has_sidecar(path: Path) -> bool:
+    """Tell whether another program keeps a file for this one, by whole name or stem."""
     names = (path.name, path.stem)
     suffixes = {case for suffix in SIDECARS for case in (suffix, suffix.upper())}
     return any(path.with_name(name + suffix).exists() for name in names for suffix in suffixes)

@@ -7,26 +7,30 @@ picture, turned, mirrored, scaled and shifted, are those of the other.
 
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from deephash_pipeline.common.progress import count_steps, track
-from deephash_pipeline.deephash import FeatureExtractor
 from deephash_pipeline.images.batches import SkippedImage
 from deephash_pipeline.photographs.duplicates.candidates import candidates
 from deephash_pipeline.photographs.duplicates.fingerprints import Fingerprints, fingerprints
-from deephash_pipeline.photographs.duplicates.groups import Group, Photo, read_photo
-from deephash_pipeline.photographs.duplicates.kept import file_key, read_kept, write_kept
+from deephash_pipeline.photographs.duplicates.groups import Group, Photo, file_key, read_photo
+from deephash_pipeline.photographs.duplicates.kept import Kept, Pair, read_kept, write_kept
 from deephash_pipeline.photographs.duplicates.levels import Level
+from deephash_pipeline.photographs.duplicates.network import PHOTOGRAPHS
 from deephash_pipeline.photographs.duplicates.proposals import proposed
 from deephash_pipeline.photographs.duplicates.registration import Picture, Registration, register
 from deephash_pipeline.photographs.index import ImageIndex
 from deephash_pipeline.photographs.listing import ListedImage
 from deephash_pipeline.provenance import content_digest
+
+if TYPE_CHECKING:
+    from deephash_pipeline.deephash import FeatureExtractor
 
 PATIENCE = 2
 """Neighbours of a picture that are no copies before those farther away are left alone."""
@@ -52,7 +56,7 @@ class Duplicates:
 
 def find_duplicates(  # noqa: PLR0913 - the folders of a user, and what is known of them
     files: Sequence[ListedImage],
-    extractor: Callable[[], FeatureExtractor] = FeatureExtractor.pretrained,
+    extractor: Callable[[], "FeatureExtractor"] = PHOTOGRAPHS,
     level: Level = Level.DEFAULT,
     reference: Sequence[ListedImage] = (),
     index: ImageIndex | None = None,
@@ -75,22 +79,38 @@ def find_duplicates(  # noqa: PLR0913 - the folders of a user, and what is known
         Duplicates(groups=[], skipped=[], pictures=0)
     """
     logger.info("files to look at: %d", len(files) + len(reference))
-    photos, skipped = _photos(files, reference)
-    photos = [photo._replace(preferred=_preferred(photo.path, keep_from)) for photo in photos]
-    same = _byte_equal(photos)
-    for equal in same:
-        for photo in equal[1:]:
-            told(equal[0], photo)
-    folder = None if index is None else index.folder
-    kept = read_kept(folder)
-    # Before they are read: what is kept of a file that another replaces meanwhile is of no file then.
-    keys = [file_key(equal[0].path) for equal in same]
-    prints = fingerprints([equal[0] for equal in same], extractor, index, [kept.prints.get(key) for key in keys])
-    skipped += [broken._replace(name=photo.name) for broken in prints.skipped for photo in same[broken.row]]
+    kept = read_kept(None if index is None else index.folder)
+    before, keys = (len(kept), kept.network), set[str]()
+    try:
+        photos, skipped = _photos(files, reference, kept.facts)
+        keys.update(photo.key for photo in photos)
+        photos = [photo._replace(preferred=_preferred(photo.path, keep_from)) for photo in photos if not photo.raw]
+        same = _byte_equal(photos)
+        for equal in same:
+            for photo in equal[1:]:
+                told(equal[0], photo)
+        prints = fingerprints([equal[0] for equal in same], extractor, index, kept)
+        skipped += [broken._replace(name=photo.name) for broken in prints.skipped for photo in same[broken.row]]
+        copies = Copies(prints, len(same), level.agreement, [equal[0].key for equal in same], kept.pairs)
+        _connect(copies, prints, same, bool(reference), told)
+        groups = _proposals(copies, prints, same, bool(reference), kept)
+    finally:
+        # Also of a look that is broken off.
+        if index is not None and (len(kept), kept.network) != before:
+            write_kept(index.folder, kept, keys, max(len(index), len(keys)))
+    return Duplicates(sorted(groups, key=lambda group: group.members[0].photo.name), skipped, len(photos))
+
+
+def _connect(
+    copies: "Copies",
+    prints: Fingerprints,
+    same: Sequence[list[Photo]],
+    has_reference: bool,
+    told: Callable[[Photo, Photo], None],
+) -> None:
+    """Connect each picture that may be a copy with those that it is one of."""
     sides = [{photo.reference for photo in same[row]} for row in prints.rows]
-    asked, among = (np.array([not reference or side in both for both in sides], np.bool_) for side in (False, True))
-    copies = Copies(prints, len(same), level.agreement)
-    copies.remember(keys, kept.pairs)
+    asked, among = (np.array([not has_reference or side in both for both in sides], np.bool_) for side in (False, True))
     neighbours = candidates(prints, asked, among)
     with count_steps("comparisons", total=len(neighbours)) as advance:
         for done, (row, others) in enumerate(neighbours, start=1):
@@ -98,56 +118,66 @@ def find_duplicates(  # noqa: PLR0913 - the folders of a user, and what is known
             for other in copies.connect(one, prints.rows[others].tolist()):
                 told(same[one][0], same[other][0])
             advance(f"{done} of {len(neighbours)}")
-    broken_rows = {broken.row for broken in prints.skipped}
+
+
+def _proposals(
+    copies: "Copies", prints: Fingerprints, same: Sequence[list[Photo]], has_reference: bool, kept: Kept
+) -> list[Group]:
+    """Groups of what is connected, or of equal bytes; with a reference, those that have files on both sides."""
+    broken = {broken.row for broken in prints.skipped}
     connected: dict[int, dict[Photo, int]] = defaultdict(dict)
     for row, equal in enumerate(same):
-        if row not in broken_rows:
+        if row not in broken:
             connected[copies.root(row)].update(dict.fromkeys(equal, row))
     several = [
         found
         for found in connected.values()
-        if len(found) > 1 and (not reference or len({photo.reference for photo in found}) > 1)
+        if len(found) > 1 and (not has_reference or len({photo.reference for photo in found}) > 1)
     ]
-    groups = [proposed(found, copies.registered) for found in track(several, "groups", len(several))]
-    copies.keep(folder, keys)
-    return Duplicates(sorted(groups, key=lambda group: group.members[0].photo.name), skipped, len(photos))
+    return [proposed(found, copies.registered, kept) for found in track(several, "groups", len(several))]
 
 
 class Copies:
-    """Which pictures are connected by copies."""
+    """Which pictures are connected by copies.
 
-    def __init__(self, prints: Fingerprints, rows: int, least: float) -> None:
+    Args:
+        prints: what is compared.
+        rows: number of pictures.
+        least: least agreement of copies.
+        keys: names of the pictures.
+        pairs: how two of them agree, the one before the other as they were listed; what is found is added.
+    """
+
+    def __init__(
+        self,
+        prints: Fingerprints,
+        rows: int,
+        least: float,
+        keys: Sequence[str] = (),
+        pairs: dict[Pair, Registration] | None = None,
+    ) -> None:
         self.least = least
         self._parents = list(range(rows))
         self._prints, self._places = prints, {row: place for place, row in enumerate(prints.rows.tolist())}
-        self._known: dict[tuple[int, int], Registration] = {}
+        self._keys = keys or list(map(str, range(rows)))
+        self._pairs = {} if pairs is None else pairs
         self._picture = lru_cache(REGISTERED_KEPT)(self._made)
 
     def _made(self, row: int) -> Picture:
         return Picture(self._prints.greys[self._places[row]].astype(np.float32) / np.float32(255))
 
-    def remember(self, keys: Sequence[str], pairs: Mapping[tuple[str, str], Registration]) -> None:
-        """Take over how pictures agree from an earlier look, by the names of their files."""
-        rows = {key: row for row, key in enumerate(keys) if row in self._places}
-        for names, found in pairs.items():
-            if names[0] in rows and names[1] in rows:
-                one, other = rows[names[0]], rows[names[1]]
-                self._known[min(one, other), max(one, other)] = found if one < other else found.turned_round()
-
-    def keep(self, folder: Path | None, keys: Sequence[str]) -> None:
-        """Keep beside an index what is known of pictures and of how they agree."""
-        rows = self._prints.rows.tolist()
-        of_files = list(zip(self._prints.hashes, self._prints.greys, strict=True))
-        pairs = {(self._places[one], self._places[other]): found for (one, other), found in self._known.items()}
-        write_kept(folder, [keys[row] for row in rows], of_files, pairs)
-
     def registered(self, one: int, other: int) -> Registration:
         """How two pictures agree, and where the one lies on the other."""
-        pair = min(one, other), max(one, other)
-        if pair not in self._known:
-            self._known[pair] = register(*map(self._picture, pair))
-        found = self._known[pair]
-        return found if one <= other else found.turned_round()
+        names = self._keys[one], self._keys[other]
+        if names in self._pairs:
+            return self._pairs[names]
+        # Another look may have listed them in another order.
+        if names[::-1] not in self._pairs:
+            first, second = min(one, other), max(one, other)
+            found = register(self._picture(first), self._picture(second))
+            self._pairs[self._keys[first], self._keys[second]] = found
+            return self.registered(one, other)
+        return self._pairs[names[::-1]].turned_round()
 
     def connect(self, row: int, others: list[int]) -> list[int]:
         """Connect a picture with its neighbours, nearest first, until some are none; return those that it was not."""
@@ -169,24 +199,38 @@ class Copies:
         return row
 
 
-def _photos(files: Sequence[ListedImage], reference: Sequence[ListedImage]) -> tuple[list[Photo], list[SkippedImage]]:
-    """Sizes and dates of all files, each once, whatever names it has: the name of a hard link frees nothing."""
+def _photos(
+    files: Sequence[ListedImage], reference: Sequence[ListedImage], facts: dict[str, Photo]
+) -> tuple[list[Photo], list[SkippedImage]]:
+    """Sizes and dates of all files, each once, whatever names it has: the name of a hard link frees nothing.
+
+    Args:
+        files: files that may be copies.
+        reference: files that they may be copies of.
+        facts: what is known of files by their keys; what is read is added.
+    """
     photos: dict[tuple[int, int], Photo] = {}
     skipped: list[SkippedImage] = []
-    raw: list[str] = []
     listed = [*((image, True) for image in reference), *((image, False) for image in files)]
     for row, (image, of_reference) in enumerate(track(listed, "files", len(listed))):
         try:
             status = image.path.stat()
             if (file := (status.st_dev, status.st_ino)) in photos:
                 continue
-            photo = read_photo(image.id, image.path, of_reference)
-            if photo.raw:
-                raw.append(photo.name)
-            else:
-                photos[file] = photo
+            if (key := file_key(image.path)) not in facts:
+                read = read_photo(image.id, image.path)
+                key, facts[read.key] = read.key, read
+            photos[file] = facts[key]._replace(
+                name=image.id,
+                path=image.path,
+                bytes=status.st_size,
+                modified=status.st_mtime,
+                reference=of_reference,
+                key=key,
+            )
         except Exception as error:  # a damaged file can make Pillow's readers raise anything
             skipped.append(SkippedImage(row, image.id, " ".join(str(error).split()) or type(error).__name__))
+    raw = [photo.name for photo in photos.values() if photo.raw]
     if raw:
         logger.warning("raw files that are passed over, being originals: %d, such as %s", len(raw), ascii(raw[0])[1:-1])
     return list(photos.values()), skipped

@@ -1,7 +1,7 @@
 """Files of one picture: which to keep, and why."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import MutableMapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -9,8 +9,17 @@ from typing import Literal, NamedTuple
 import numpy as np
 from PIL import ExifTags, Image
 
+from deephash_pipeline.common.stores import stamp_of
 from deephash_pipeline.images.decoding.formats import FORMATS, check_readable
-from deephash_pipeline.photographs.duplicates.extras import DATE, PLACE, SIDECAR, Extras, extras_of, is_managed
+from deephash_pipeline.photographs.duplicates.extras import (
+    DATE,
+    PLACE,
+    SIDECAR,
+    Extras,
+    extras_of,
+    has_sidecar,
+    is_managed,
+)
 from deephash_pipeline.photographs.duplicates.raw_files import is_raw
 
 SIDEWAYS = range(5, 9)
@@ -44,6 +53,7 @@ class Photo(NamedTuple):
         extras: what it has beside its pixels.
         preferred: number of the folder to keep from that it is in, the first being 0; as many as there are for none.
         raw: True for the file of a camera's sensor, which is an original.
+        key: name of the file as it was when it was read, see `file_key`.
 
     Example:
         >>> Photo("a.jpg", Path("/photos/a.jpg"), 640, 480, 51_200, 1.6e9).pixels
@@ -64,6 +74,7 @@ class Photo(NamedTuple):
     extras: Extras = Extras()
     preferred: int = 0
     raw: bool = False
+    key: str = ""
 
     @property
     def pixels(self) -> int:
@@ -77,6 +88,22 @@ class Photo(NamedTuple):
             return datetime.fromtimestamp(self.modified).isoformat(" ", "seconds")
         except (ValueError, OverflowError, OSError):
             return ""
+
+
+class Colours(NamedTuple):
+    """What the pixels of a file tell.
+
+    Attributes:
+        grey: True if none has a colour.
+        transparent: True if any can be seen through.
+
+    Example:
+        >>> Colours(grey=True, transparent=False).grey
+        True
+    """
+
+    grey: bool
+    transparent: bool
 
 
 class Member(NamedTuple):
@@ -106,6 +133,21 @@ class Group(NamedTuple):
         return [member.photo for member in self.members if member.action == "remove"]
 
 
+def file_key(path: Path) -> str:
+    """Name a file as it is; another content has another name."""
+    return f"{path}\n{stamp_of(path)}"
+
+
+def is_as_it_was(photo: Photo) -> bool:
+    """Tell whether what is read of a file now is of the file that was listed.
+
+    Example:
+        >>> is_as_it_was(Photo("gone.jpg", Path("gone.jpg"), 640, 480, 51_200, 1.6e9))
+        False
+    """
+    return photo.key == file_key(photo.path)
+
+
 def read_photo(name: str, path: Path, reference: bool = False) -> Photo:
     """Read size and date of a file of which nothing is decoded.
 
@@ -114,7 +156,8 @@ def read_photo(name: str, path: Path, reference: bool = False) -> Photo:
         Exception: whatever Pillow raises for what is no picture.
     """
     check_readable(path)
-    status = os.stat(path)
+    # Before all else: what is read of a file that another replaces meanwhile is of no file then.
+    key, status = file_key(path), os.stat(path)
     with Image.open(path, formats=FORMATS) as image:
         width, height = image.size
         grey = image.mode in GREY_MODES
@@ -126,7 +169,7 @@ def read_photo(name: str, path: Path, reference: bool = False) -> Photo:
         except Exception:  # without EXIF that can be read it is as it is
             sideways = False
         raw = is_raw(image, path)
-        extras = extras_of(image, path)
+        extras = extras_of(image)
         # What follows the first picture of an MPO, a JPEG of cameras, belongs to it: a depth or a preview.
         try:
             pages = 1 if image.format == "MPO" else getattr(image, "n_frames", 1)
@@ -136,7 +179,7 @@ def read_photo(name: str, path: Path, reference: bool = False) -> Photo:
         width, height = height, width
     size, modified = status.st_size, status.st_mtime
     photo = Photo(name, path, width, height, size, modified, reference, pages, grey, lossless)
-    return photo._replace(extras=extras, raw=raw)
+    return photo._replace(extras=extras, raw=raw, key=key)
 
 
 def _is_lossless_webp(path: Path) -> bool:
@@ -151,22 +194,37 @@ def _is_lossless_webp(path: Path) -> bool:
     return False
 
 
-def seen(photo: Photo) -> Photo:
-    """Add what pixels tell: whether any has a colour, and whether any can be seen through.
+def seen(photo: Photo, known: MutableMapping[str, Colours]) -> Photo:
+    """Add what pixels tell, and whether another program keeps a file for this one.
+
+    Args:
+        photo: the file.
+        known: what pixels of files tell, by their keys; that of this file is added.
 
     Example:
         >>> gone = Photo("gone.jpg", Path("gone.jpg"), 640, 480, 51_200, 1.6e9)
-        >>> seen(gone) == gone
+        >>> seen(gone, {}) == gone
         True
     """
+    if has_sidecar(photo.path):
+        photo = photo._replace(extras=photo.extras._replace(names=photo.extras.names | {SIDECAR}))
+    colours = known.get(photo.key) or _colours_of(photo)
+    if colours is None:
+        return photo
+    if is_as_it_was(photo):
+        known[photo.key] = colours
+    return photo._replace(grey=colours.grey, transparent=colours.transparent)
+
+
+def _colours_of(photo: Photo) -> Colours | None:
     try:
         with Image.open(photo.path, formats=FORMATS) as image:
             image.thumbnail(LOOKED_AT)
             pixels = np.asarray(image.convert("RGBA" if image.has_transparency_data else "RGB")).astype(np.int16)
     except Exception:  # another file is in its place by now
-        return photo
+        return None
     grey = photo.grey or np.ptp(pixels[..., :3], axis=2).max() <= GREYISH
-    return photo._replace(grey=bool(grey), transparent=bool((pixels[..., 3:] < 255).any()))
+    return Colours(bool(grey), bool((pixels[..., 3:] < 255).any()))
 
 
 def advantage(photo: Photo, best: Photo) -> str | None:

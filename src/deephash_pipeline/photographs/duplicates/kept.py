@@ -1,4 +1,4 @@
-"""Fingerprints and comparisons of an earlier look, beside an index: the next look at the same files takes seconds.
+"""What looks at files have found, beside an index: the next look reads and compares what is new alone.
 
 The file may be deleted at any time. One that is damaged, or that other code has made, is passed over.
 """
@@ -6,50 +6,75 @@ The file may be deleted at any time. One that is damaged, or that other code has
 import hashlib
 import json
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
+import PIL
+import scipy
 from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.common.stores import replacing, stamp_of
+from deephash_pipeline.common.stores import replacing
 from deephash_pipeline.hamming.replacing import FINGERPRINTS
 from deephash_pipeline.images import decoding
+from deephash_pipeline.photographs.duplicates.extras import Extras
+from deephash_pipeline.photographs.duplicates.groups import Colours, Photo
 from deephash_pipeline.photographs.duplicates.registration import Registration
 
 Print = tuple[NDArray[np.uint8], NDArray[np.uint8]]
 """PHash in eight orientations (8, 8), and a small grey picture (height, width)."""
 Pair = tuple[str, str]
+Known = TypeVar("Known")
+PAIRS_A_FILE = 64
+"""Comparisons that are kept at most, the latest."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Kept:
-    """What is known of files by their paths and stamps, see `file_key`.
+    """What is known of files by their keys, see `file_key`; a file with another content has another key.
 
     Attributes:
         prints: pHash and grey picture of a file.
         pairs: how two pictures agree, the one before the other as they were listed.
+        facts: sizes and dates of a file.
+        colours: whether a file has no colours, and whether it can be seen through.
+        verdicts: what tells the second file of two from an edit of the first; None for nothing.
+        network: name of the network that has made the features of the index, with the digest of its hasher.
 
     Example:
-        >>> Kept().prints
-        {}
+        >>> len(Kept())
+        0
     """
 
-    prints: Mapping[str, Print] = field(default_factory=dict)
-    pairs: Mapping[Pair, Registration] = field(default_factory=dict)
+    prints: dict[str, Print] = field(default_factory=dict)
+    pairs: dict[Pair, Registration] = field(default_factory=dict)
+    facts: dict[str, Photo] = field(default_factory=dict)
+    colours: dict[str, Colours] = field(default_factory=dict)
+    verdicts: dict[Pair, str | None] = field(default_factory=dict)
+    network: str = ""
 
+    def __len__(self) -> int:
+        """Number of what is known; a look only adds to it."""
+        return len(self.prints) + len(self.pairs) + len(self.facts) + len(self.colours) + len(self.verdicts)
 
-def file_key(path: Path) -> str:
-    """Name a file as it is; another content has another name."""
-    return f"{path}\n{stamp_of(path)}"
+    def of(self, keys: Collection[str]) -> "Kept":
+        """What of it is of some files, and the latest of its comparisons."""
+        return Kept(
+            _of_files(self.prints, keys),
+            _of_pairs(self.pairs, keys),
+            _of_files(self.facts, keys),
+            _of_files(self.colours, keys),
+            _of_pairs(self.verdicts, keys),
+            self.network,
+        )
 
 
 def read_kept(folder: Path | None) -> Kept:
-    """Read what an earlier look has kept beside an index; nothing where there is no file of use."""
+    """Read what earlier looks have kept beside an index; nothing where there is no file of use."""
     if folder is None:
         return Kept()
     try:
@@ -57,52 +82,102 @@ def read_kept(folder: Path | None) -> Kept:
             about = json.loads(file["about"].tobytes())
             if about["code"] != _code():
                 return Kept()
-            keys, shapes = about["keys"], file["shapes"]
-            ends = np.cumsum(shapes.prod(axis=1))
-            greys = np.split(file["greys"], ends[:-1])
-            prints = {
-                key: (hashes, grey.reshape(shape))
-                for key, hashes, grey, shape in zip(keys, file["hashes"], greys, shapes, strict=True)
-            }
-            rows, values = file["rows"].tolist(), file["values"]
-            pairs = {
-                (keys[one], keys[other]): Registration(float(of[0]), float(of[1]), of[2:].reshape(2, 3))
-                for (one, other), of in zip(rows, values, strict=True)
-            }
+            keys = about["keys"]
+            return Kept(
+                dict(zip(keys, _prints(file), strict=False)),
+                {(keys[one], keys[other]): found for one, other, found in _pairs(file)},
+                {keys[row]: _photo(*values) for row, *values in about["facts"]},
+                {keys[row]: Colours(*values) for row, *values in about["colours"]},
+                {(keys[one], keys[other]): left for one, other, left in about["verdicts"]},
+                about["network"],
+            )
     except (OSError, ValueError, KeyError, IndexError, TypeError, EOFError, zipfile.BadZipFile):
         return Kept()
-    return Kept(prints, pairs)
 
 
-def write_kept(
-    folder: Path | None, keys: Sequence[str], prints: Sequence[Print], pairs: Mapping[tuple[int, int], Registration]
-) -> None:
-    """Keep what a look has found beside an index, in place of what an earlier one has; where that cannot be, nothing.
+def write_kept(folder: Path | None, kept: Kept, keys: Collection[str], most_others: int) -> None:
+    """Keep what is known beside an index, in place of what was kept there; where that cannot be, nothing.
 
     Args:
         folder: directory of the index.
-        keys: names of the files, see `file_key`.
-        prints: of each of them.
-        pairs: how two of them agree, by their numbers.
+        kept: what is known.
+        keys: of the files of this look.
+        most_others: number of other files of which earlier looks have kept something; where there are more, as of files
+            that have changed since, they are left out.
     """
-    if folder is None or not keys:
+    everything = dict.fromkeys((*kept.prints, *kept.facts))
+    others = everything.keys() - keys
+    kept = kept.of(everything.keys() if len(others) <= most_others else everything.keys() - others)
+    if folder is None or not kept.prints:
         return
-    values = [[found.correlation, found.changed, *found.placement.ravel()] for found in pairs.values()]
+    rows = {key: row for row, key in enumerate(dict.fromkeys((*kept.prints, *kept.facts)))}
+    about = {
+        "code": _code(),
+        "network": kept.network,
+        "keys": list(rows),
+        "facts": [[rows[key], *_values(photo)] for key, photo in kept.facts.items()],
+        "colours": [[rows[key], *map(bool, colours)] for key, colours in kept.colours.items()],
+        "verdicts": [[rows[one], rows[other], left] for (one, other), left in kept.verdicts.items()],
+    }
+    values = [[found.correlation, found.changed, *found.placement.ravel()] for found in kept.pairs.values()]
     arrays: dict[str, NDArray[Any]] = {
-        "about": np.frombuffer(json.dumps({"code": _code(), "keys": list(keys)}).encode(), dtype=np.uint8),
-        "hashes": np.stack([hashes for hashes, _ in prints]),
-        "shapes": np.array([grey.shape for _, grey in prints], dtype=np.int64),
-        "greys": np.concatenate([grey.ravel() for _, grey in prints]),
-        "rows": np.array(list(pairs), dtype=np.int64).reshape(-1, 2),
+        "about": np.frombuffer(json.dumps(about).encode(), dtype=np.uint8),
+        "hashes": np.stack([hashes for hashes, _ in kept.prints.values()]),
+        "shapes": np.array([grey.shape for _, grey in kept.prints.values()], dtype=np.int64),
+        "greys": np.concatenate([grey.ravel() for _, grey in kept.prints.values()]),
+        "rows": np.array([[rows[one], rows[other]] for one, other in kept.pairs], dtype=np.int64).reshape(-1, 2),
         "values": np.array(values, dtype=np.float64).reshape(-1, 8),
     }
     with suppress(OSError, InputError), replacing(folder / FINGERPRINTS) as beside:
         np.savez(beside, allow_pickle=False, **arrays)
 
 
+def _of_files(known: dict[str, Known], keys: Collection[str]) -> dict[str, Known]:
+    return {key: value for key, value in known.items() if key in keys}
+
+
+def _of_pairs(known: dict[Pair, Known], keys: Collection[str]) -> dict[Pair, Known]:
+    of_files = [(pair, found) for pair, found in known.items() if pair[0] in keys and pair[1] in keys]
+    return dict(of_files[-PAIRS_A_FILE * len(keys) :])
+
+
+def _prints(file: Any) -> Iterator[Print]:
+    shapes = file["shapes"]
+    greys = np.split(file["greys"], np.cumsum(shapes.prod(axis=1))[:-1])
+    for hashes, grey, shape in zip(file["hashes"], greys, shapes, strict=True):
+        yield hashes, grey.reshape(shape)
+
+
+def _pairs(file: Any) -> Iterator[tuple[int, int, Registration]]:
+    for (one, other), values in zip(file["rows"].tolist(), file["values"], strict=True):
+        yield one, other, Registration(float(values[0]), float(values[1]), values[2:].reshape(2, 3))
+
+
+def _values(photo: Photo) -> tuple[Any, ...]:
+    """What of a file its name and the time of its change do not tell; `_photo` takes it back."""
+    about = photo.width, photo.height, photo.pages, photo.grey, photo.lossless, photo.raw
+    return *about, sorted(photo.extras.names), photo.extras.taken, photo.extras.camera
+
+
+def _photo(  # noqa: PLR0913 - as they are written
+    width: int,
+    height: int,
+    pages: int,
+    grey: bool,
+    lossless: bool,
+    raw: bool,
+    names: list[str],
+    taken: str,
+    camera: str,
+) -> Photo:
+    extras = Extras(frozenset(names), taken, camera)
+    photo = Photo("", Path(), width, height, 0, 0.0, pages=pages, grey=grey, lossless=lossless, extras=extras)
+    return photo._replace(raw=raw)
+
+
 def _code() -> str:
-    """The digest of the modules that make what is kept: decoding, and all that compares."""
-    digest = hashlib.blake2b(digest_size=16)
+    """The digest of what makes all that is kept: the modules that decode and compare, and their libraries."""
+    digest = hashlib.blake2b(f"{np.__version__} {scipy.__version__} {PIL.__version__}".encode(), digest_size=16)
     for folder in (Path(__file__).parent, *map(Path, decoding.__path__)):
         for module in sorted(folder.glob("*.py")):
             digest.update(module.read_bytes())

@@ -2,6 +2,9 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
+import numpy as np
+from numpy.typing import NDArray
+
 from deephash_pipeline.photographs.duplicates.groups import (
     Group,
     Member,
@@ -9,16 +12,20 @@ from deephash_pipeline.photographs.duplicates.groups import (
     advantage,
     beside,
     best_first,
+    is_as_it_was,
     seen,
 )
+from deephash_pipeline.photographs.duplicates.kept import Kept
 from deephash_pipeline.photographs.duplicates.registration import Registration
-from deephash_pipeline.photographs.duplicates.second_look import difference
+from deephash_pipeline.photographs.duplicates.second_look import UNREADABLE, difference
+
+Registered = Callable[[int, int], Registration]
 
 CONTENDERS = 3
 """Files with as many pixels as the best that may be kept in its place, as an edit is made of its original."""
 
 
-def proposed(found: Mapping[Photo, int], registered: Callable[[int, int], Registration]) -> Group:
+def proposed(found: Mapping[Photo, int], registered: Registered, kept: Kept | None = None) -> Group:
     """Compare files of a group, by their pictures, with the one to keep.
 
     Of files with equally many pixels the one is kept of which most others are copies: an original, and not what was
@@ -27,14 +34,16 @@ def proposed(found: Mapping[Photo, int], registered: Callable[[int, int], Regist
     Args:
         found: files and the numbers of their pictures; those of equal bytes have the same.
         registered: function that lays one picture onto another, both by their numbers.
+        kept: what earlier looks have found of the files; what is found is added.
     """
-    pictures = {seen(photo): row for photo, row in found.items()}
+    known = Kept() if kept is None else kept
+    pictures = {seen(photo, known.colours): row for photo, row in found.items()}
     order, reason = best_first(list(pictures))
     groups = []
     for best in _contenders(order):
         why = reason if best is order[0] else "as many pixels, and others are made of it"
         others = [photo for photo in order if photo is not best]
-        members = [_member(photo, best, pictures, registered) for photo in others]
+        members = [_member((photo, best), pictures, registered, known) for photo in others]
         groups.append(Group([Member(best, "keep", 1.0, why), *members]))
         if all(member.action != "look" for member in members):
             break
@@ -47,10 +56,9 @@ def _contenders(order: Sequence[Photo]) -> list[Photo]:
     return [photo for photo in alike if photo.preferred == first.preferred][:CONTENDERS]
 
 
-def _member(
-    photo: Photo, best: Photo, pictures: Mapping[Photo, int], registered: Callable[[int, int], Registration]
-) -> Member:
+def _member(pair: tuple[Photo, Photo], pictures: Mapping[Photo, int], registered: Registered, kept: Kept) -> Member:
     """Say what to do with a file that is not the one to keep: when in doubt, to look at it."""
+    photo, best = pair
     row, of_best = pictures[photo], pictures[best]
     found = None if row == of_best else registered(row, of_best)
     agrees = 1.0 if found is None else found.agreement
@@ -62,6 +70,17 @@ def _member(
     if photo.pages > 1:
         return Member(photo, "look", agrees, "only the first of its pages is compared")
     doubt = advantage(photo, best)
-    if doubt is None and (left := difference(best, photo, found.placement)):
+    if doubt is None and (left := _difference(best, photo, found.placement, kept)):
         doubt = f"{left}: look at it"
     return Member(photo, "look" if doubt else "remove", agrees, doubt or "same picture")
+
+
+def _difference(best: Photo, other: Photo, placement: NDArray[np.float64], kept: Kept) -> str | None:
+    """What tells a file from the one to keep, as an earlier look has found, or compared now and kept for the next."""
+    pair = best.key, other.key
+    if pair in kept.verdicts:
+        return kept.verdicts[pair]
+    left = difference(best, other, placement)
+    if left != UNREADABLE and is_as_it_was(best) and is_as_it_was(other):
+        kept.verdicts[pair] = left
+    return left
