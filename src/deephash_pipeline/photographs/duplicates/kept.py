@@ -1,4 +1,4 @@
-"""What looks at files have found, beside an index: the next look reads and compares what is new alone.
+"""Results of looks at files, beside an index: the next look reads and compares what is new alone.
 
 The file may be deleted at any time. One that is damaged, or that other code has made, is passed over.
 """
