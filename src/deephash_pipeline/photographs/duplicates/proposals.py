@@ -17,7 +17,7 @@ from deephash_pipeline.photographs.duplicates.groups import (
 )
 from deephash_pipeline.photographs.duplicates.kept import Kept
 from deephash_pipeline.photographs.duplicates.registration import Registration
-from deephash_pipeline.photographs.duplicates.second_look import UNREADABLE, difference
+from deephash_pipeline.photographs.duplicates.second_look import NOT_READ_AGAIN, difference
 
 Registered = Callable[[int, int], Registration]
 
@@ -81,6 +81,6 @@ def _difference(best: Photo, other: Photo, placement: NDArray[np.float64], kept:
     if pair in kept.verdicts:
         return kept.verdicts[pair]
     left = difference(best, other, placement)
-    if left != UNREADABLE and is_as_it_was(best) and is_as_it_was(other):
+    if left != NOT_READ_AGAIN and is_as_it_was(best) and is_as_it_was(other):
         kept.verdicts[pair] = left
     return left

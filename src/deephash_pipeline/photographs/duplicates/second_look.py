@@ -10,7 +10,7 @@ from deephash_pipeline.photographs.duplicates.groups import Photo
 from deephash_pipeline.photographs.duplicates.left_over import GREY, left_over
 from deephash_pipeline.photographs.duplicates.registration import scaled
 
-UNREADABLE = "it cannot be read again"
+NOT_READ_AGAIN = "it cannot be read again"
 LARGEST_SIDE, LARGEST_AROUND = 1024, 3072
 """In pixels, of the copy and of a picture of which it may be a part."""
 SAME_FRAME = 0.05
@@ -26,7 +26,7 @@ def difference(best: Photo, other: Photo, placement: NDArray[np.float64]) -> str
         placement: affine map float64 (2, 3) from the other to the one to keep, of x and y as shares of their sides.
     """
     if not all((best.width, best.height, other.width, other.height)):
-        return UNREADABLE
+        return NOT_READ_AGAIN
     size = scaled((other.width, other.height), min(1.0, LARGEST_SIDE / max(other.width, other.height)))
     pixels = resolution(placement, size[::-1], (best.height, best.width))
     share = min(1.0, 1 / pixels, LARGEST_AROUND / max(best.width, best.height))
@@ -37,7 +37,7 @@ def difference(best: Photo, other: Photo, placement: NDArray[np.float64]) -> str
             for photo, (width, height) in ((best, around), (other, size))
         )
     except (BrokenImageError, InputError):
-        return UNREADABLE
+        return NOT_READ_AGAIN
     frame = _whole_frame(placement)
     if frame is not None and left_over(kept, copy, frame) is None:
         return None
