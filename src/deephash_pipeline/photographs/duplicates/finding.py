@@ -220,14 +220,7 @@ def _photos(
             if (key := file_key(image.path)) not in facts:
                 read = read_photo(image.id, image.path)
                 key, facts[read.key] = read.key, read
-            photos[file] = facts[key]._replace(
-                name=image.id,
-                path=image.path,
-                bytes=status.st_size,
-                modified=status.st_mtime,
-                reference=of_reference,
-                key=key,
-            )
+            photos[file] = facts[key]._replace(name=image.id, path=image.path, reference=of_reference, key=key)
         except Exception as error:  # a damaged file can make Pillow's readers raise anything
             skipped.append(SkippedImage(row, image.id, " ".join(str(error).split()) or type(error).__name__))
     raw = [photo.name for photo in photos.values() if photo.raw]

@@ -154,14 +154,16 @@ def _pairs(file: Any) -> Iterator[tuple[int, int, Registration]]:
 
 
 def _values(photo: Photo) -> tuple[Any, ...]:
-    """What of a file its name and the time of its change do not tell; `_photo` takes it back."""
-    about = photo.width, photo.height, photo.pages, photo.grey, photo.lossless, photo.raw
-    return *about, sorted(photo.extras.names), photo.extras.taken, photo.extras.camera
+    """What is known of a file but for its name; `_photo` takes it back."""
+    about = photo.width, photo.height, photo.bytes, photo.modified, photo.pages
+    return *about, photo.grey, photo.lossless, photo.raw, sorted(photo.extras.names), photo.extras.taken, photo.extras.camera
 
 
 def _photo(  # noqa: PLR0913 - as they are written
     width: int,
     height: int,
+    size: int,
+    modified: float,
     pages: int,
     grey: bool,
     lossless: bool,
@@ -171,7 +173,7 @@ def _photo(  # noqa: PLR0913 - as they are written
     camera: str,
 ) -> Photo:
     extras = Extras(frozenset(names), taken, camera)
-    photo = Photo("", Path(), width, height, 0, 0.0, pages=pages, grey=grey, lossless=lossless, extras=extras)
+    photo = Photo("", Path(), width, height, size, modified, pages=pages, grey=grey, lossless=lossless, extras=extras)
     return photo._replace(raw=raw)
 
 
