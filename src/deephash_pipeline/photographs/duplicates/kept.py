@@ -156,7 +156,8 @@ def _pairs(file: Any) -> Iterator[tuple[int, int, Registration]]:
 def _values(photo: Photo) -> tuple[Any, ...]:
     """What is known of a file but for its name; `_photo` takes it back."""
     about = photo.width, photo.height, photo.bytes, photo.modified, photo.pages
-    return *about, photo.grey, photo.lossless, photo.raw, sorted(photo.extras.names), photo.extras.taken, photo.extras.camera
+    of_file = photo.grey, photo.lossless, photo.raw
+    return *about, *of_file, sorted(photo.extras.names), photo.extras.taken, photo.extras.camera
 
 
 def _photo(  # noqa: PLR0913 - as they are written
