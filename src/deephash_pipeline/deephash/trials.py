@@ -166,9 +166,8 @@ class Trials:
 
         # Half a turn changes no side of a frame. After quarters the image shows another part of what was there, so
         # there it need only be known better than by chance, which is not so where classes differ by a direction.
-        turns = (
-            are_as_good(images[..., ::-1, ::-1]) and self._losses(network, self._turned()).mean() < self._chance_loss
-        )
+        quarters = float(self._losses(network, self._turned()).mean())
+        turns = are_as_good(images[..., ::-1, ::-1]) and quarters < self._chance_loss
         return _with_moves(usual, {"horizontal_flip": are_as_good(images[..., ::-1]), "quarter_turns": turns})
 
     def _turned(self) -> NDArray[np.uint8]:
