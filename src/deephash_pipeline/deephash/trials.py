@@ -164,9 +164,9 @@ class Trials:
             worse = self._losses(network, moved) - before
             return bool(worse.mean() <= CLEARLY_WORSE * worse.std() / len(worse) ** 0.5)
 
-        # Half a turn changes no side of a frame. After quarters the image shows another part of what was there, so
-        # there it need only be known better than by chance, which is not so where classes differ by a direction.
-        quarters = float(self._losses(network, self._turned()).mean())
+        # Half a turn leaves the frame as it is. After quarters another part of the image is seen, so it need only be
+        # known better than by chance, which is not so where classes differ by a direction; half of the draws are these.
+        quarters = float((2 * self._losses(network, self._turned()) - before).mean())
         turns = are_as_good(images[..., ::-1, ::-1]) and quarters < self._chance_loss
         return _with_moves(usual, {"horizontal_flip": are_as_good(images[..., ::-1]), "quarter_turns": turns})
 
