@@ -34,9 +34,9 @@ def pictures(bright):
         (lambda down, right: down**2 + right**2 < 0.5, True, True),
         (lambda down, right: down > 0, True, False),
         (lambda down, right: right > 0, False, False),
-        (lambda down, right: abs(right) < 0.5, True, False),
+        (lambda down, right: abs(right) < abs(down), True, False),
     ],
-    ids=["middle", "lower half", "right half", "upright bar"],
+    ids=["middle", "lower half", "right half", "above and below"],
 )
 @pytest.mark.parametrize("several", [False, True], ids=["one label", "several labels"])
 def test_moves_that_leave_images_what_they_are_are_taken_and_no_others(bright, mirrored, turned, several):
