@@ -6,7 +6,7 @@ from deephash_pipeline.reports.cells import CellMetrics, cell_metric
 from deephash_pipeline.retrieval import is_near_chance
 
 MOST_CELLS_NAMED = 5
-MARGIN = 0.01
+TOLERATED_LOSS = 0.01
 """Of mAP: by so much less than pre-training fine-tuning may find without a note."""
 CHANCE_REMEDY = (
     "give more images of each class, check that the labels are those of the images, or set `network: small_resnet` and "
@@ -51,7 +51,7 @@ def _notes_of_fine_tuning(cells: Iterable[CellMetrics]) -> Iterator[str]:
     scores = {(cell["method"], cell["code_length"]): cell_metric(cell, name) for cell in cells if cell.get(name)}
     for (method, bits), score in scores.items():
         before = scores.get(("deephash_pretrained", bits), 0.0)
-        if method == "deephash" and score < before - MARGIN:
+        if method == "deephash" and score < before - TOLERATED_LOSS:
             yield (
                 f"Fine-tuning made DeepHash worse at {bits} bits: on the validation images its mAP is {score:.3f}, "
                 f"that of pre-training {before:.3f}. Take `deephash_pretrained.b{bits}`, or lower "

@@ -21,29 +21,29 @@ cgutils: Any = _utilities
 _tuple_of: Any = types.UniTuple
 LARGEST, FINER = 32_767, 8_192
 """The largest number of the first plane, and how many steps of the second make one of the first."""
-STEP = 32
-AT_A_TIME = 4096
+STEP_LENGTH = 32
+PRODUCTS_AT_A_TIME = 4096
 """Sums of so many products fit into 32 bits for each number of a vector."""
-AHEAD = 6
+INT8_AHEAD = 6
 """Rows lie anywhere: the processor is told of one while it works on others."""
 
 
 def _summed(_context: Any, _rows: Any, _byte: Any, _planes: Any, _first: Any, _second: Any, _steps: Any) -> Any:
-    """Sums of products of some numbers, STEP at a time, of a row with two planes of a query, and with itself.
+    """Sums of products of some numbers, STEP_LENGTH at a time, of a row with two planes of a query, and with itself.
 
     Its arguments:
         rows: int8; the first number is
         byte: here.
         planes: int16; the numbers of the query begin
         first, second: here.
-        steps: how many times STEP.
+        steps: how many times STEP_LENGTH.
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         rows, planes = (context.make_array(signature.args[i])(context, builder, arguments[i]).data for i in (0, 2))
         byte, first, second, steps = arguments[1], arguments[3], arguments[4], arguments[5]
         features = context.codegen().magic_tuple()[2]
-        lanes = STEP if "+avx512bw" in features else STEP // 2
+        lanes = STEP_LENGTH if "+avx512bw" in features else STEP_LENGTH // 2
         small, wide = ir.VectorType(ir.IntType(8), lanes), ir.VectorType(ir.IntType(16), lanes)
         in_pairs = "+avx2" in features
         total = ir.VectorType(ir.IntType(32), lanes // 2 if in_pairs else lanes)
@@ -54,12 +54,12 @@ def _summed(_context: Any, _rows: Any, _byte: Any, _planes: Any, _first: Any, _s
         def products(a: Any, b: Any) -> Any:
             if not in_pairs:
                 return builder.mul(builder.sext(a, total), builder.sext(b, total))
-            name = "llvm.x86.avx512.pmaddw.d.512" if lanes == STEP else "llvm.x86.avx2.pmadd.wd"
+            name = "llvm.x86.avx512.pmaddw.d.512" if lanes == STEP_LENGTH else "llvm.x86.avx2.pmadd.wd"
             kind = ir.FunctionType(total, [wide, wide])
             return builder.call(cgutils.get_or_insert_function(builder.module, kind, name), [a, b])
 
         sums = [cgutils.alloca_once_value(builder, total([0] * total.count)) for _ in range(3)]
-        with cgutils.for_range(builder, builder.mul(steps, steps.type(STEP // lanes))) as loop:
+        with cgutils.for_range(builder, builder.mul(steps, steps.type(STEP_LENGTH // lanes))) as loop:
             at = builder.mul(loop.index, loop.index.type(lanes))
             numbers = builder.sext(load(rows, builder.add(byte, at), small), wide)
             others = [load(planes, builder.add(place, at), wide) for place in (first, second)]
@@ -117,17 +117,17 @@ def squared_distances_of_int8(
             row = rows[query, item] - first_row
             if row < 0 or row >= size:
                 continue
-            later = rows[query, min(item + AHEAD, items - 1)] - first_row
+            later = rows[query, min(item + INT8_AHEAD, items - 1)] - first_row
             if 0 <= later < size:
                 for byte in range(later * stride, (later + 1) * stride, LINE):
                     fetch_line(features, byte)
             coarse_sum, fine_sum, own = 0, 0, 0
             place = 0
-            while width - place >= STEP:
-                steps = min(width - place, AT_A_TIME) // STEP
+            while width - place >= STEP_LENGTH:
+                steps = min(width - place, PRODUCTS_AT_A_TIME) // STEP_LENGTH
                 sums = summed(features, row * stride + place, planes, place, width + place, steps)
                 coarse_sum, fine_sum, own = coarse_sum + sums[0], fine_sum + sums[1], own + sums[2]
-                place += steps * STEP
+                place += steps * STEP_LENGTH
             while place < width:
                 number: Any = np.int64(features[row, place])
                 coarse_sum += number * planes[0, place]
