@@ -28,7 +28,7 @@ def test_distances_are_those_of_the_rows_as_they_are_stored(width):
 
 
 def test_sums_of_the_largest_numbers_fit():
-    width = 3 * int8_features.AT_A_TIME + 7
+    width = 3 * int8_features.PRODUCTS_AT_A_TIME + 7
     row = np.full((1, width), 127, dtype=np.int8)
     stored = np.hstack([row, np.ones((1, 1), dtype="<f4").view(np.int8)])
     z, scores = np.full((1, width), -127, dtype=np.float32), np.empty((1, 1), dtype=np.float32)

@@ -9,15 +9,13 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils as _utilities
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from deephash_pipeline.common.machine_code import compiled
 from deephash_pipeline.hamming.kernels.features import LINE, fetch_line
+from deephash_pipeline.hamming.kernels.vectors import cgutils
 
-# Its functions have no annotations.
-cgutils: Any = _utilities
 _tuple_of: Any = types.UniTuple
 LARGEST, FINER = 32_767, 8_192
 """The largest number of the first plane, and how many steps of the second make one of the first."""
