@@ -71,7 +71,7 @@ Train: TypeAlias = Callable[[TrainingSet, LabelledImages, PreTrainingParameters,
 def choose_pretraining(
     training_set: TrainingSet, usual: PreTrainingParameters, run: ClassifierRun, train: Train
 ) -> PreTrainingParameters:
-    """Choose whether images are mirrored and turned, then the learning rate, each by the accuracy on held-out images.
+    """Choose by images held out whether images are mirrored and turned, then the learning rate.
 
     Args:
         training_set: images of which the trials learn from some and are judged by others.
@@ -80,7 +80,7 @@ def choose_pretraining(
         train: function that trains, see `deephash_pipeline.deephash.pretrain`.
 
     Returns:
-        `usual` with the moves that its judges showed to be as frequent as their absence, and the learning rate that was
+        `usual` with those moves after which the judges are classified as well as before, and the learning rate that was
         best with them. The usual rate is kept unless another is better by two standard errors of an accuracy. `usual`
         itself where there are too few images for a trial; its moves where the first trial is near chance.
     """
