@@ -34,6 +34,7 @@ OF_NO_ARTEFACT = (
     "retrieval.code_files",
     "embeddings",
     "encoding",
+    "engines",
     "hamming",
     "photographs",
     "search",
