@@ -166,8 +166,9 @@ class Trials:
 
         # Half a turn leaves the frame as it is. After quarters another part of the image is seen, so it need only be
         # known better than by chance, which is not so where classes differ by a direction; half of the draws are these.
-        quarters = float((2 * self._losses(network, self._turned()) - before).mean())
-        turns = are_as_good(images[..., ::-1, ::-1]) and quarters < self._chance_loss
+        turns = are_as_good(images[..., ::-1, ::-1]) and bool(
+            (2 * self._losses(network, self._turned()) - before).mean() < self._chance_loss
+        )
         return _with_moves(usual, {"horizontal_flip": are_as_good(images[..., ::-1]), "quarter_turns": turns})
 
     def _turned(self) -> NDArray[np.uint8]:
