@@ -113,10 +113,9 @@ def test_a_search_by_features_and_a_service_import_no_pytorch(imported, tmp_path
     with ImageIndex.create(tmp_path / "a.index", ImageHasher.pretrained("digits-48"), features=True) as images:
         add_files(images, list_images([tmp_path / "b.png"])[0])
         export_onnx(images.hasher, tmp_path / "a.index" / "hasher.onnx")
-    for arguments in ("search a.index b.png", "search a.index b.png --rescore", "index info a.index"):
+    for arguments in ("search a.index b.png", "index info a.index"):
         said, _, libraries = imported(*arguments.split())
         assert "b.png" in said or "images" in said, said
-        # That of features takes the hash function, and with it scikit-learn.
         assert not libraries & {"torch", "kedro", "mlflow", "timm"}
     # What is taken for a port ends it after all has been loaded.
     said, _, libraries = imported("serve", "a.index", "--port", "1", "--host", "203.0.113.1")

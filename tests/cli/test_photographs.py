@@ -143,11 +143,11 @@ def test_pictures_without_a_label_are_learned_from_beside_those_with_one(command
     assert "fitted on 140 of its images" in result.output
 
 
-def test_a_search_is_in_the_order_of_the_features_or_needs_no_pytorch(command, colours, extractor, monkeypatch):
+def test_a_search_is_in_the_order_of_the_features_and_needs_no_pytorch(command, colours, extractor, monkeypatch):
     build(command, colours)
     names = sorted(str(path) for path in colours.rglob("*.png"))
     u = ImageHasher.load(colours.parent / "x.index").encoder.outputs(extractor.features(names))
-    found = command("search", colours.parent / "x.index", names[3], "-k", 5, "--rescore", "--json")
+    found = command("search", colours.parent / "x.index", names[3], "-k", 5, "--json")
     signs, unit = np.where(u >= 0, 1, -1), u / np.linalg.norm(u, axis=1, keepdims=True)
     expected = [names[row] for row in np.argsort(-(unit @ unit[3] + signs @ signs[3] / u.shape[1]))[:5]]
     assert [os.path.realpath(row["path"]) for row in json.loads(found.output)] == list(map(os.path.realpath, expected))
@@ -187,7 +187,6 @@ def test_what_cannot_be_fitted_is_refused_in_one_line(command, colours, built):
     build(command, colours)
     assert "has 70 pictures, and 128 are needed" in one_line(command("index", "refit", index))
     assert "keeps no features" in one_line(command("index", "refit", built))
-    assert "keeps no features" in one_line(command("search", built, colours / "warm" / "139.png", "--rescore"))
     write_photos(colours, range(140))
     build(command, colours)
     assert "hash function 'iqt' is unknown" in one_line(command("index", "refit", index, "--method", "iqt"))

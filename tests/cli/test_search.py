@@ -85,7 +85,7 @@ def test_a_search_keeps_to_a_label_and_a_radius(command, built, photos):
 def test_answers_are_a_table_in_the_terminal(command, built, photos):
     output = command("search", built, photos / "3" / "0003.png", "-k", 1).output
     name = str(photos / "3" / "0003.png")
-    assert output.split() == ["near", "folder", "path", "100", "%,", "nearly", "the", "same", "3", name]
+    assert output.split() == ["near", "folder", "path", "100", "%,", "very", "similar", "3", name]
 
 
 def test_each_picture_of_a_folder_is_searched_by(command, built, photos, tmp_path):
@@ -108,7 +108,7 @@ def test_what_is_found_is_a_page_of_small_pictures(command, built, photos, tmp_p
     text = page.read_text()
     assert shown == [page.as_uri()]
     assert len(re.findall('src="data:image/png;base64,', text)) == 4
-    assert text.count("<li>") == 3 and photo.as_uri() in text and "100 %, nearly the same" in text
+    assert text.count("<li>") == 3 and photo.as_uri() in text and "100 %, very similar" in text
     assert not re.search(r"https?:", text)
     assert "--overwrite" in one_line(command("search", built, photo, "--html", page))
     assert command("search", built, photos / "5", "-k", 3, "--html", page, "--overwrite").exit_code == 0

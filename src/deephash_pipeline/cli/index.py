@@ -166,7 +166,9 @@ def _require_pictures(index: Path, files: Sequence[ListedImage]) -> None:
             return
         reasons.append(SkippedImage(row, image.id, reason))
     print_left_out(reasons)
-    raise InputError(f"nothing was added to {index}: mend what is left out, or name other images")
+    raise InputError(
+        f"nothing was added to {index}: mend what is left out, or name other images; vectors come by --vectors"
+    )
 
 
 def _encoded(codes: str) -> "CodeFolder":

@@ -19,7 +19,7 @@ from deephash_pipeline.cli.vectors import EXAMPLE_OF_WHERE, found_vectors, refus
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.hamming.replacing import holds_vectors
 
-OF_IMAGES = ("photo", "radius", "rescore", "only_distinct", "engine", "approximate", "html_file", "opens")
+OF_IMAGES = ("photo", "radius", "only_distinct", "engine", "approximate", "html_file", "opens")
 """Options that a search of vectors does not have."""
 
 
@@ -28,9 +28,10 @@ OF_IMAGES = ("photo", "radius", "rescore", "only_distinct", "engine", "approxima
 @click.argument("photo", required=False, type=FOLDER)
 @click.option("--id", "name", help="Search by an image of the index instead.")
 @click.option("-k", default=10, show_default=True, help="How many to find.")
-@click.option("--radius", type=int, help="Find all at most so many bits away, at most k of them.")
+@click.option(
+    "--radius", type=int, help="Find all at most so many bits away, at most k of them, in the order of codes."
+)
 @click.option("--label", "labels", multiple=True, help="Only of this label; may be repeated.")
-@click.option("--rescore", is_flag=True, help="Bring the nearest into the order of the features that INDEX keeps.")
 @click.option(
     "--distinct",
     "only_distinct",
@@ -58,11 +59,13 @@ def search(
 ) -> None:
     """Find the images of INDEX that are most like a PHOTO, or like each of a folder; of equal ones the first added.
 
+    Features that the index keeps bring the nearest codes into order.
+
     In an index of vectors, find those most like --queries, by cosine.
     """
     if holds_vectors(index):
         if any(of_both[name] is not None and of_both[name] is not False for name in OF_IMAGES):
-            only = "PHOTO, --radius, --rescore, --distinct, --html, --open and --engine are for images"
+            only = "PHOTO, --radius, --distinct, --html, --open and --engine are for images"
             raise InputError(f"{index} has vectors: {only}")
         rows, expected = found_vectors(
             index, vectors, column, of_both["name"], of_both["k"], of_both["labels"], recall, where

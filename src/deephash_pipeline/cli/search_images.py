@@ -21,6 +21,7 @@ from deephash_pipeline.photographs.distinct import distinct
 from deephash_pipeline.photographs.found_page import AskedPicture, Found, is_found_page, render_found
 from deephash_pipeline.photographs.listing import require_picture
 from deephash_pipeline.photographs.nearness import of_bits, of_cosine
+from deephash_pipeline.photographs.ordering import may_order
 
 SHOWN_COLUMNS = ("near", "folder", "path")
 
@@ -32,7 +33,6 @@ def search_images(
     k: int,
     radius: int | None,
     labels: Sequence[str],
-    rescore: bool,
     only_distinct: bool,
     html_file: Path | None,
     opens: bool,
@@ -51,8 +51,6 @@ def search_images(
         raise InputError("give either a photo, or a folder of them, or --id of an image of the index")
     if radius is not None and radius < 0:
         raise InputError(f"--radius {radius}: give a number of bits from 0 on")
-    if rescore and name is not None:
-        raise InputError("--rescore is for a photo: leave it out with --id")
     if html_file is not None:
         check_outputs([html_file], [index], [is_found_page] if overwrite else [])
     files = [] if photo is None else _photos(photo)
@@ -61,13 +59,14 @@ def search_images(
         if not len(images):
             raise InputError(f"{index} is empty: `deephash-pipeline index build {index} PATHS` fills it")
         labelled = images.labelled(labels) if labels else None
+        by_features = radius is None and may_order(images)
 
         def found(query: EncodedPixels | str) -> list[Found]:
             def ask(k: int) -> Answers:
+                if by_features:
+                    return images.search_rescored(query, k, labelled)
                 if isinstance(query, str):
                     return images.search_by_id(query, k, labelled)
-                if rescore:
-                    return images.search_rescored(query, k, labelled)
                 return images.index.search(query.codes, k, labelled)
 
             return _found(images, distinct(images.index, ask, k) if only_distinct else ask(k), radius)
@@ -75,8 +74,6 @@ def search_images(
         if name is not None:
             asked = [AskedPicture(name, images.path_of(images.index.get(name).metadata) or Path(), found(name))]
         else:
-            if rescore:
-                images.require_features()
             asked = [AskedPicture(str(path), path, found(query)) for path, query in _encoded(images, files)]
     page = render_found(asked, f"Found in {index}") if html_file or opens else ""
     if html_file is not None:

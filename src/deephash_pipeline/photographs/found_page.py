@@ -70,7 +70,7 @@ def render_found(queries: Sequence[AskedPicture], title: str) -> str:
 
     Example:
         >>> row = Found("a.png", Path("/photos/a.png"), 0.1, {})
-        >>> "80 %, very similar" in render_found([AskedPicture("b.png", Path("b.png"), [row])], "Found")
+        >>> "80 %, similar" in render_found([AskedPicture("b.png", Path("b.png"), [row])], "Found")
         True
     """
 

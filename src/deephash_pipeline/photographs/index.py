@@ -11,7 +11,7 @@ from PIL import Image
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.folders import INDEX_FILE
-from deephash_pipeline.hamming import Answers, HammingIndex, RangeAnswers, Searchable
+from deephash_pipeline.hamming import Answers, HammingIndex, ItemId, RangeAnswers, Searchable
 from deephash_pipeline.hamming.coded import CodedItems
 from deephash_pipeline.hamming.conditions import Where
 from deephash_pipeline.hamming.replacing import HASHER, PICTURE, refuse_exchanged, tidy_former
@@ -281,18 +281,19 @@ class ImageIndex(CodedItems):
         """
         if not rescore:
             return self.index.search(self.hasher.encode(images), k, where)
-        self.require_features()
+        if not self._own().features:
+            raise InputError("this index keeps no features: build one without --hasher, or leave rescore out")
         return self.search_rescored(self.hasher.encode_with_features(images), k, where)
 
-    def require_features(self) -> None:
-        """Raise InputError unless the index keeps features."""
-        if not self._own().features:
-            raise InputError("this index keeps no features: build one without --hasher, or search without --rescore")
-
-    def search_rescored(self, query: EncodedPixels, k: int, where: Where | None = None) -> Answers:
-        """Find the k nearest of queries that are encoded, in the best order; see `search`."""
-        self.require_features()
-        return self._own().search(query.codes, k, where, in_best_order(self.hasher, self._own(), query))
+    def search_rescored(self, query: EncodedPixels | ItemId, k: int, where: Where | None = None) -> Answers:
+        """Find the k nearest of queries that are encoded, or of an item without itself, in the best order."""
+        index = self._own()
+        if isinstance(query, EncodedPixels):
+            return index.search(query.codes, k, where, in_best_order(self.hasher, index, query))
+        own = EncodedPixels(index.get(query).code[np.newaxis], index.features_of([query]))
+        found = self.search_rescored(own, k + 1, where)
+        others = np.flatnonzero(found.ids[0] != query)[:k]
+        return Answers(found.ids[:, others], found.distances[:, others], np.asarray(found.scores)[:, others])
 
     def within(self, images: Images, radius: int, where: Where | None = None) -> RangeAnswers:
         """Find all images at most `radius` bits from each image."""

@@ -37,6 +37,8 @@ def best_order(hasher: BaseHasher, index: HammingIndex) -> OfFeatures:
         hasher: hasher of the index, one that gives features.
         index: index that keeps features; it has an item.
     """
+    if is_shipped(hasher):
+        return _from_their_middle(index)
     if isinstance(hasher, OnnxHasher) and hasher.description.method == LEARNS_FROM_NEIGHBOURS:
         return _linear_outputs(hasher)
     # A service of codes alone has none of the packages of hash functions.
@@ -45,9 +47,13 @@ def best_order(hasher: BaseHasher, index: HammingIndex) -> OfFeatures:
 
     encoder = _encoder_of(hasher)
     knows_features_alone = isinstance(encoder, HashFunction) and not (encoder.supervised or isinstance(encoder, SRH))
-    if not is_shipped(hasher) and not knows_features_alone:
-        weight = 1.0 if isinstance(encoder, LinearEncoder) else ABOVE_ALL
-        return lambda features: with_signs(encoder.outputs(features), weight)
+    if knows_features_alone:
+        return _from_their_middle(index)
+    weight = 1.0 if isinstance(encoder, LinearEncoder) else ABOVE_ALL
+    return lambda features: with_signs(encoder.outputs(features), weight)
+
+
+def _from_their_middle(index: HammingIndex) -> OfFeatures:
     centre = index.mean_features(FEATURES_OF_A_CENTRE)
     return lambda features: features - centre
 
@@ -97,7 +103,7 @@ def in_best_order(hasher: BaseHasher, index: HammingIndex, queries: EncodedPixel
     """
     features = queries.features
     if features is None and len(queries.codes):
-        raise InputError("this ONNX model gives no features: make it again by export-onnx, or search without --rescore")
+        raise InputError("this ONNX model gives no features: make it again by export-onnx, or leave rescore out")
     if features is None or not len(index):
         return None
     function = best_order(hasher, index)

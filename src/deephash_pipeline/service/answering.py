@@ -94,12 +94,9 @@ def _asking(
     """The code of a query, and what gives as many answers to it as are asked for."""
     if question.rescore:
         assert isinstance(items, ImageIndex) and isinstance(items.index, HammingIndex)
-        rescored = asked
-        if isinstance(asked, str | int):
-            rescored = EncodedPixels(items.index.get(asked).code[np.newaxis], items.index.features_of([asked]))
-        assert isinstance(rescored, EncodedPixels)
-        # The item itself is the nearest to itself, and no answer.
-        return rescored.codes[0], lambda k: _without(asked, items.search_rescored(rescored, k + 1, where), k)
+        assert isinstance(asked, EncodedPixels | str | int)
+        code = asked.codes[0] if isinstance(asked, EncodedPixels) else items.index.get(asked).code
+        return code, lambda k: _by_cosine(items.search_rescored(asked, k, where))
     if isinstance(asked, str | int):
         return items.index.get(asked).code, partial(items.search_by_id, asked, where=where, **_recall(question))
     if isinstance(asked, EncodedPixels):
@@ -125,11 +122,9 @@ def _recall(question: schemas.Question | schemas.VectorsQuestion) -> dict[str, A
     return {} if question.recall is None else {"recall": question.recall}
 
 
-def _without(asked: Any, found: Answers, k: int) -> Answers:
-    """The first k answers but for the one that was asked by, with their cosines, as an index of vectors gives them."""
-    kept = np.array([row for row, name in enumerate(found.ids[0].tolist()) if name != asked][:k], dtype=np.int64)
-    cosines = None if found.scores is None else 1 - found.scores[:, kept]
-    return Answers(found.ids[:, kept], found.distances[:, kept], cosines)
+def _by_cosine(found: Answers) -> Answers:
+    """Answers with their cosines, as an index of vectors gives them."""
+    return Answers(found.ids, found.distances, None if found.scores is None else 1 - found.scores)
 
 
 def _within(found: Answers, radius: int | None) -> Sequence[tuple[ItemId, int, float | None]]:
