@@ -56,6 +56,13 @@ def test_an_index_of_few_vectors_is_made_though_its_recall_is_not_measured(vecto
         assert index.search(vectors[0], 1).ids.tolist() == [[0]]
 
 
+def test_directions_are_not_the_vectors_that_were_drawn_from_the_same_seed():
+    drawn = np.random.default_rng(0).standard_normal((500, 16)).astype(np.float32)
+    with VectorIndex.build(None, drawn, method="lsh", code_length=16, rescore="none") as index:
+        directions = index.coder.arrays()["projection"].T
+    assert np.abs(np.corrcoef(directions, drawn[:16])[:16, 16:]).max() < 0.95
+
+
 @pytest.mark.parametrize("method", [name for name, kind in ENCODERS.items() if set(kind.stored) == LINEAR])
 def test_a_coder_makes_the_bits_of_its_hash_function(vectors, method):
     unit = building.unit_rows(vectors, "z", np.arange(len(vectors)))

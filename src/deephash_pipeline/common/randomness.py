@@ -6,10 +6,12 @@ would make a batch in two pieces differ from the batch in one.
 """
 
 import zlib
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
-from torch import Tensor
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 # SplitMix64 (Steele, Lea and Flood 2014), as signed numbers because PyTorch has no unsigned arithmetic.
 _GOLDEN_RATIO = 0x9E3779B97F4A7C15 - 2**64
@@ -33,7 +35,7 @@ def derive_seed(seed: int, *place: int | str) -> int:
     return int(state[0] >> np.uint64(1))
 
 
-def uniform_numbers(seed: int | Tensor, samples: Tensor, draws: int) -> Tensor:
+def uniform_numbers(seed: "int | Tensor", samples: "Tensor", draws: int) -> "Tensor":
     """Draw numbers in [0, 1), independent for each seed, sample and draw.
 
     Each sample has a SplitMix64 sequence of its own, which begins at a hash of the seed and the sample's number.
@@ -47,11 +49,14 @@ def uniform_numbers(seed: int | Tensor, samples: Tensor, draws: int) -> Tensor:
         float64 (n, draws) on the device of `samples`, multiples of 2^-53; the same on every device.
 
     Example:
+        >>> import torch
         >>> numbers = uniform_numbers(seed=7, samples=torch.arange(5), draws=2)
         >>> bool((uniform_numbers(seed=7, samples=torch.tensor([3]), draws=2) == numbers[3]).all())
         True
     """
-    if not isinstance(seed, Tensor):
+    import torch  # noqa: PLC0415 - indexes of vectors derive seeds without it
+
+    if not isinstance(seed, torch.Tensor):
         seed = torch.full((), seed, dtype=torch.int64, device=samples.device)
     draw = torch.arange(1, draws + 1, device=samples.device)
     of_sample = _mix(_mix(seed) + samples * _GOLDEN_RATIO)
@@ -59,12 +64,12 @@ def uniform_numbers(seed: int | Tensor, samples: Tensor, draws: int) -> Tensor:
     return _shift_right(hashed, 11).double() * 2.0**-53
 
 
-def _mix(numbers: Tensor) -> Tensor:
+def _mix(numbers: "Tensor") -> "Tensor":
     numbers = (numbers ^ _shift_right(numbers, 30)) * _FIRST_FACTOR
     numbers = (numbers ^ _shift_right(numbers, 27)) * _SECOND_FACTOR
     return numbers ^ _shift_right(numbers, 31)
 
 
-def _shift_right(numbers: Tensor, bits: int) -> Tensor:
+def _shift_right(numbers: "Tensor", bits: int) -> "Tensor":
     """Shift in zeros from the left, whereas PyTorch repeats the sign."""
     return (numbers >> bits) & ((1 << (64 - bits)) - 1)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.folders import INDEX_FILE
 from deephash_pipeline.common.progress import count_steps
+from deephash_pipeline.common.randomness import derive_seed
 from deephash_pipeline.embeddings.coder import Coder
 from deephash_pipeline.embeddings.recall import (
     LEAST_HELD_OUT,
@@ -223,7 +224,8 @@ def _fitted(
 
 
 def _made(method: str, settings: BuildSettings) -> HashFunction:
-    return HASH_FUNCTIONS[method](settings.code_length, random_state=settings.seed)
+    # A seed of its own: vectors that were drawn from the same one would be the directions themselves.
+    return HASH_FUNCTIONS[method](settings.code_length, random_state=derive_seed(settings.seed, "hash function"))
 
 
 def _unit_parts(source: AnyVectors, rows: NDArray[np.int64]) -> Iterator[NDArray[np.float32]]:
