@@ -1,6 +1,8 @@
 import signal
 import subprocess
 import sys
+from fractions import Fraction
+from itertools import product
 from uuid import UUID
 
 import numpy as np
@@ -99,7 +101,7 @@ def test_the_nearest_of_each_number_of_candidates_are_those_of_a_sort():
     scores = random.permuted(np.tile(np.arange(500, dtype=np.float32), (4, 1)), axis=1)
     rows = random.permuted(np.tile(np.arange(500), (4, 1)), axis=1)
     steps = _steps(10, 500)
-    assert steps == [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64]
+    assert steps == [*range(1, 8), 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56]
     for step, near in _nearest_by_step(rows, scores, 10, steps):
         order = np.argsort(scores[:, : step * 10], axis=1)[:, :10]
         np.testing.assert_array_equal(np.sort(near), np.sort(np.take_along_axis(rows, order, axis=1)))
@@ -376,6 +378,20 @@ def test_numbers_of_16_bits_are_divided_as_those_of_32(vectors):
     given = (100 * vectors).astype(np.float16)
     unit = building.unit_rows(given, "z", rows)
     np.testing.assert_array_equal(unit, building.unit_rows(given.astype(np.float32), "z", rows))
+
+
+@pytest.mark.parametrize(
+    ("kind", "largest"),
+    [*product([np.float32, ">f4", np.float64], [1, 1e-38, 1e38]), *product([np.float64], [5e-323, 1e-200, 1e308])],
+)
+def test_vectors_of_any_length_and_layout_get_length_1(kind, largest):
+    rows = np.asfortranarray(np.random.default_rng(0).integers(-9, 9, (6, 5)) * (largest / 9), dtype=kind)
+    rows = rows[rows.any(axis=1)]
+    rows.flags.writeable = False
+    exact = [[Fraction(float(number)) / max(abs(Fraction(float(n))) for n in row) for number in row] for row in rows]
+    wanted = np.array(exact, dtype=np.float64)
+    wanted /= np.linalg.norm(wanted, axis=1, keepdims=True)
+    np.testing.assert_allclose(building.unit_rows(rows, "z"), wanted, rtol=1e-6, atol=1e-7)
 
 
 @given(arrays(np.float32, (3, 5), elements=st.floats(-1e3, 1e3, width=32)))

@@ -3,7 +3,7 @@ import pytest
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.hamming import ByFeatures, ByOutputs, HammingIndex
-from deephash_pipeline.hamming.reranking import least
+from deephash_pipeline.hamming.kernels.least import least
 from deephash_pipeline.retrieval import pack_bits
 
 
@@ -79,8 +79,10 @@ def test_numbers_of_another_shape_are_refused():
         HammingIndex(8).search(code, 1, rerank=ByFeatures(np.zeros((1, 4))))
 
 
-@pytest.mark.parametrize("items", [5, 39, 40, 300])
-def test_the_least_scores_come_in_the_order_of_a_stable_sort(items):
+@pytest.mark.parametrize(("items", "k"), [(5, 5), (5, 9), (40, 1), (300, 5), (300, 299), (0, 3)])
+def test_the_least_scores_come_in_the_order_of_a_stable_sort(items, k):
     scores = np.random.default_rng(0).integers(0, 20, (30, items)).astype(np.float32)
     scores[0, ::2] = np.inf
-    np.testing.assert_array_equal(least(scores, 5), np.argsort(scores, axis=1, kind="stable")[:, :5])
+    scores[1] -= 10
+    scores[2, ::2] *= -0.0
+    np.testing.assert_array_equal(least(scores, k), np.argsort(scores, axis=1, kind="stable")[:, :k])

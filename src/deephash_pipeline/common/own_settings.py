@@ -48,11 +48,15 @@ def own_settings() -> Iterator[None]:
         ...     float(np.float64(1e-300) * np.float64(1e-300))
         0.0
     """
+    # Who has not loaded it has set nothing.
+    torch, reported = sys.modules.get("torch"), not REPORTED.isdisjoint(np.geterr().values())
+    if torch is None and not reported:
+        # The usual case, in front of searches that take microseconds.
+        yield
+        return
     with ExitStack() as stack:
-        if REPORTED.intersection(np.geterr().values()):
+        if reported:
             stack.enter_context(np.errstate(all="warn", under="ignore"))
-        # Who has not loaded it has set nothing.
-        torch = sys.modules.get("torch")
         if torch is not None and hasattr(torch, "inference_mode"):
             _enter_torch(stack, torch)
         yield

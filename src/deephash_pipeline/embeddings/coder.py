@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.retrieval import pack_bits
+from deephash_pipeline.embeddings.kernels import settle
 
 if TYPE_CHECKING:
     from deephash_pipeline.hashing import Encoder
@@ -45,14 +45,13 @@ class Coder:
         if not self._is_linear:
             self.width = self.encoder.n_features_in_
             return
-        self._projection = np.ascontiguousarray(arrays["projection"], dtype=np.float32)
-        self._threshold = np.asarray(arrays["threshold"], dtype=np.float64)
+        self._projection = np.require(arrays["projection"], np.float32, ["C", "W"])
+        self._threshold = np.require(arrays["threshold"], np.float64, ["C", "W"])
         if self._projection.ndim != 2 or {self._projection.shape[1:], self._threshold.shape} != {(code_length,)}:
             raise InputError(f"the arrays of {method} are not of {code_length} bits: fit it again")
         if not (np.isfinite(self._projection).all() and np.isfinite(self._threshold).all()):
             raise InputError(f"an array of {method} contains NaN or infinity: fit it again")
         self.width = len(self._projection)
-        self._narrow = self._threshold.astype(np.float32)
         # Of a sum of so many products, of vectors of length 1; and of the threshold.
         lengths = np.linalg.norm(self._projection.astype(np.float64), axis=0)
         most = FLOAT32_STEP * (self.width * lengths + np.abs(self._threshold))
@@ -74,15 +73,7 @@ class Coder:
         if not self._is_linear:
             return self.encoder.outputs(unit).astype(np.float32)
         outputs: NDArray[np.float32] = unit @ self._projection
-        outputs -= self._narrow
-        is_near = np.abs(outputs) <= self._unsure
-        if is_near.any():
-            near = np.nonzero(is_near)
-            exact = np.einsum("ij,ij->i", unit[near[0]].astype(np.float64), self._projection.T[near[1]])
-            exact -= self._threshold[near[1]]
-            # A number that is too small for float32 keeps its sign.
-            tiny = np.copysign(np.finfo(np.float32).tiny, exact)
-            outputs[near] = np.where((exact < 0) & (exact > -np.finfo(np.float32).tiny), tiny, exact)
+        settle(outputs, unit, self._projection, self._threshold, self._unsure)
         return outputs
 
     def codes(self, unit: NDArray[np.float32]) -> NDArray[np.uint8]:
@@ -90,5 +81,5 @@ class Coder:
         packed = np.empty((len(unit), -(-self.code_length // 8)), dtype=np.uint8)
         for start in range(0, len(unit), ROWS_CODED_AT_ONCE):
             some = slice(start, start + ROWS_CODED_AT_ONCE)
-            packed[some] = pack_bits(self.outputs(unit[some]) >= 0)
+            packed[some] = np.packbits(self.outputs(unit[some]) >= 0, axis=1)
         return packed

@@ -16,9 +16,9 @@ from deephash_pipeline.common.own_settings import own_settings
 from deephash_pipeline.embeddings.answers import CosineAnswers, VectorItem
 from deephash_pipeline.embeddings.coder import Coder
 from deephash_pipeline.embeddings.kind import OTHER_KIND, UNLIKE, Kind
+from deephash_pipeline.embeddings.numbers import array_of, reals
 from deephash_pipeline.embeddings.recall import Expected, check_recall, reranking_of
 from deephash_pipeline.embeddings.shards import source_of
-from deephash_pipeline.embeddings.sources import ArrayVectors
 from deephash_pipeline.embeddings.stored import CODE_LENGTH, Description, Rescore, load_hash_function
 from deephash_pipeline.embeddings.unit import unit_rows
 from deephash_pipeline.hamming.answers import GivenIds, ItemId
@@ -28,7 +28,7 @@ from deephash_pipeline.hamming.index import HammingIndex
 from deephash_pipeline.hamming.replacing import HASH_FUNCTION, holds_vectors, refuse_exchanged
 from deephash_pipeline.hamming.texts import stored_labels
 from deephash_pipeline.provenance import content_digest
-from deephash_pipeline.retrieval.codes import check_count
+from deephash_pipeline.retrieval.codes import check_count, code_words
 
 WHOLE_NUMBER = re.compile(r"0|-?[1-9][0-9]{0,18}")
 """As an integer id is written, which may have so many digits; ``007`` is not 7."""
@@ -95,7 +95,7 @@ class VectorIndex(CodedItems):
 
         Args:
             folder: directory of the index; None for one in memory.
-            vectors: real numbers (n, width), see `ArrayVectors`; a path of `open_vectors`, or a source.
+            vectors: real numbers (n, width), see `array_of`; a path of `open_vectors`, or a source.
             ids: 64-bit integers, strings or UUIDs, one for each; the numbers of their rows by default.
             metadata: values of an array's vectors by column, one for each.
             labels: names of classes, one for each: metadata, and what supervised hash functions learn from.
@@ -285,7 +285,7 @@ class VectorIndex(CodedItems):
             logger.warning("%s: %s", self.folder or "vectors", OTHER_KIND)
         oversampling = UNLIKE if unlike else self.expected(k, recall, bool(where)).oversampling
         rerank = reranking_of(self.index, self.coder, unit, k * oversampling)
-        found = self.index.found(codes, k, where, rerank)
+        found = self.index.found(code_words(codes), k, where, rerank)
         if not self.index.features:
             return CosineAnswers(found.ids, found.distances)
         assert found.scores is not None
@@ -293,8 +293,7 @@ class VectorIndex(CodedItems):
         return CosineAnswers(found.ids, found.distances, 1 - found.scores / np.float32(2))
 
     def _unit(self, vectors: Any, name: str) -> NDArray[np.float32]:
-        source = ArrayVectors(vectors, name)
-        if source.width != self.width:
-            raise InputError(f"{name} have {source.width} numbers, this index has {self.width}")
-        rows = np.arange(source.count)
-        return unit_rows(source.take(rows), name, rows)
+        given = reals(array_of(vectors, name))
+        if given.shape[1] != self.width:
+            raise InputError(f"{name} have {given.shape[1]} numbers, this index has {self.width}")
+        return unit_rows(given, name)

@@ -5,6 +5,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from deephash_pipeline.embeddings.kernels import count_outside
 from deephash_pipeline.hamming.index import HammingIndex
 
 MOST_OF_A_MEAN = 4096
@@ -47,5 +48,4 @@ class Kind:
 
     def is_another(self, queries: NDArray[np.float32]) -> bool:
         """Whether most queries of length 1, float32 (n, width), point elsewhere than all vectors."""
-        cosines = queries @ self.mean
-        return bool(np.count_nonzero((cosines < self.least) | (cosines > self.most)) > HALF * len(cosines))
+        return count_outside(queries, self.mean, self.least, self.most) > HALF * len(queries)

@@ -13,8 +13,8 @@ from deephash_pipeline.hamming.index import HammingIndex
 from deephash_pipeline.hamming.reranking import ByFeatures, ByOutputs, Reranking
 
 RECALL_AT = (1, 10, 100)
-OVERSAMPLING = (1, 2, *(step * 2**power for power in range(13) for step in (3, 4)))
-"""Candidates for each answer that are measured: 1, 2, 3, 4, 6, 8, 12 and so on, as far as the most candidates go."""
+OVERSAMPLING = (1, 2, 3, *(step * 2**power for power in range(12) for step in (4, 5, 6, 7)))
+"""Candidates for each answer that are measured: 1 to 8, then 10, 12 and so on, as far as the most candidates go."""
 MOST_CANDIDATES = 12_800
 UNKNOWN = 128
 """Candidates for each answer of an index of which nothing was measured."""

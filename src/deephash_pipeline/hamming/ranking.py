@@ -68,7 +68,7 @@ def nearest_rows(
     if not wanted or not len(queries):
         shape = (len(queries), wanted)
         return np.empty(shape, dtype=np.int64), np.empty(shape, dtype=np.int32)
-    threads = min(len(queries), threads_to_use())
+    threads = _threads_of(len(queries))
     sliced = engine == "sliced" or (engine == "auto" and len(queries) >= SLICED_QUERIES * threads)
     rows = np.empty((len(queries), wanted), dtype=np.int64)
     distances = np.empty((len(queries), wanted), dtype=np.int32)
@@ -137,7 +137,7 @@ def rows_within(
         >>> rows_within(queries, [part], code_length=8, radius=1)
         (array([0, 2]), array([0, 1]), array([0, 1], dtype=int32))
     """
-    threads = min(len(queries), threads_to_use())
+    threads = _threads_of(len(queries))
     sliced = engine == "sliced" or (engine == "auto" and len(queries) >= SLICED_QUERIES * threads)
     sought = _Sought(queries, parts, code_length, min(radius, code_length), sliced)
     lists: list[List] = []
@@ -202,9 +202,14 @@ def _with_rare_rows_alone(part: Codes, queries: int) -> Codes:
     return Codes(words, len(rows), part.size, starts, few, first_row=part.first_row)
 
 
+def _threads_of(queries: int) -> int:
+    # To ask takes as long as to scan thousands of codes.
+    return queries if queries < 2 else min(queries, threads_to_use())
+
+
 def _on_all_threads(work: Callable[[int, int], None], queries: int) -> None:
     """Call work(start, stop) for one range of queries on each thread: a thread turns every block into a table once."""
-    threads = min(queries, threads_to_use())
+    threads = _threads_of(queries)
     if threads == 1:
         work(0, queries)
     elif threads:

@@ -16,8 +16,6 @@ from deephash_pipeline.hamming.snapshots import Snapshot
 from deephash_pipeline.retrieval.kernels.compiled import in_threads
 
 SHORTLIST = 1000
-# So many times as many scores as answers are sorted at once; of more, only those that are answers.
-FEW_SORTED = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,26 +143,6 @@ def _write_distances(
         work(0, 1)
     else:
         in_threads(work, len(rows))
-
-
-def least(scores: NDArray[np.float32], k: int) -> NDArray[np.int64]:
-    """Places of the k smallest scores of each query, ascending, of equal ones the first: int64 (queries, k).
-
-    Args:
-        scores: float32 (queries, items).
-        k: number of places; all are given where there are fewer.
-
-    Example:
-        >>> least(np.array([[3, 1, 2, 1]], dtype=np.float32), 3)
-        array([[1, 3, 2]])
-    """
-    if scores.shape[1] < FEW_SORTED * k:
-        return np.argsort(scores, axis=1, kind="stable")[:, :k]
-    places = np.empty((len(scores), k), dtype=np.int64)
-    for query, last in enumerate(np.partition(scores, k - 1, axis=1)[:, k - 1]):
-        near = np.flatnonzero(scores[query] <= last)
-        places[query] = near[np.argsort(scores[query, near], kind="stable")[:k]]
-    return places
 
 
 def cosine_distances(query: NDArray[Any], rows: NDArray[Any]) -> NDArray[np.float32]:

@@ -12,10 +12,11 @@ from deephash_pipeline.hamming.answers import Answers, ItemId, RangeAnswers
 from deephash_pipeline.hamming.codes import Codes
 from deephash_pipeline.hamming.conditions import Where, parsed
 from deephash_pipeline.hamming.ids import MISSING, checked_ids
+from deephash_pipeline.hamming.kernels.least import least
 from deephash_pipeline.hamming.pairs import NearPairs, codes_at, connected, near_items, near_rows
 from deephash_pipeline.hamming.ranking import nearest_rows, rows_within
 from deephash_pipeline.hamming.reading import ReadableIndex
-from deephash_pipeline.hamming.reranking import Reranking, least, scores_of
+from deephash_pipeline.hamming.reranking import Reranking, scores_of
 from deephash_pipeline.hamming.snapshots import Snapshot
 from deephash_pipeline.retrieval.codes import check_codes, check_count, code_words
 
@@ -57,12 +58,17 @@ class ExactSearch(ReadableIndex):
         Raises:
             InputError: if an argument has another form, or a column is unknown.
         """
-        return self.found(codes, k, where, rerank)
+        return self.found(self._words(codes, "codes"), check_count(k, "k"), where, rerank)
 
-    def found(self, codes: NDArray[np.uint8], k: int, where: Where | None, rerank: Reranking | None) -> Answers:
-        """What `search` finds, for those who compute under `own_settings`, which take their time, already."""
-        queries = self._words(codes, "codes")
-        k = check_count(k, "k")
+    def found(self, queries: NDArray[np.uint64], k: int, where: Where | None, rerank: Reranking | None) -> Answers:
+        """What `search` finds, for those who compute under `own_settings` already and have looked at what they ask.
+
+        Args:
+            queries: codes, uint64 (queries, words), see `code_words`.
+            k: number of items.
+            where: conditions.
+            rerank: order that a longer list is brought into.
+        """
         shortlist = k if rerank is None else max(k, check_count(rerank.shortlist, "shortlist"))
         snapshot, parts = self._searched(where)
         rows, distances = nearest_rows(queries, parts, self.code_length, shortlist)

@@ -86,7 +86,7 @@ def check_codes(codes: NDArray[np.uint8], code_length: int, name: str = "codes")
     """
     check_code_shape(codes, code_length, name)
     padding = -code_length % BITS_PER_BYTE
-    if np.any(codes[:, -1] & np.uint8((1 << padding) - 1)):
+    if padding and np.any(codes[:, -1] & np.uint8((1 << padding) - 1)):
         raise InputError(f"{name} has bits set beyond code_length = {code_length}; pack bits with pack_bits.")
     return codes
 
@@ -150,6 +150,8 @@ def code_words(codes: NDArray[np.uint8]) -> NDArray[np.uint64]:
     """
     items, bytes_per_code = codes.shape
     words = -(-bytes_per_code // BYTES_PER_WORD)
+    if not bytes_per_code % BYTES_PER_WORD:
+        return np.array(codes, order="C").view(np.uint64)
     padded = np.zeros((items, words * BYTES_PER_WORD), dtype=np.uint8)
     padded[:, :bytes_per_code] = codes
     return padded.view(np.uint64)

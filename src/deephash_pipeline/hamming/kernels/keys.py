@@ -49,22 +49,26 @@ def _drop_far(k: int, keys: Any, counts: Any, status: Any) -> int:
 
 
 @inner
-def _sort(keys: Any, size: int) -> None:
+def sink(keys: Any, top: int, end: int) -> None:
+    """Bring keys[top:end] into the order of a heap, the largest first, if only its first may be out of order."""
+    while 2 * top + 1 < end:
+        child = 2 * top + 1
+        if child + 1 < end and keys[child + 1] > keys[child]:
+            child += 1
+        if keys[top] >= keys[child]:
+            break
+        keys[top], keys[child] = keys[child], keys[top]
+        top = child
+
+
+@inner
+def sort(keys: Any, size: int) -> None:
     """Sort keys[:size] by a heap: numba's own sort takes seconds to compile."""
-    for step in range(size // 2 + size):
-        # First the heap is made, from its last parent up, then its largest key is taken off, again and again.
-        top, end = size // 2 - 1 - step, size
-        if top < 0:
-            top, end = 0, size + size // 2 - 1 - step
-            keys[0], keys[end] = keys[end], keys[0]
-        while 2 * top + 1 < end:
-            child = 2 * top + 1
-            if child + 1 < end and keys[child + 1] > keys[child]:
-                child += 1
-            if keys[top] >= keys[child]:
-                break
-            keys[top], keys[child] = keys[child], keys[top]
-            top = child
+    for top in range(size // 2 - 1, -1, -1):
+        sink(keys, top, size)
+    for end in range(size - 1, 0, -1):
+        keys[0], keys[end] = keys[end], keys[0]
+        sink(keys, 0, end)
 
 
 @inner
@@ -72,7 +76,7 @@ def make_room(k: int, keys: Any, counts: Any, status: Any) -> None:
     """Drop keys that can have no part in the answer; at most 2 k are left."""
     last = _drop_far(k, keys, counts, status)
     if status[KEYS] > 2 * k:
-        _sort(keys, status[KEYS])
+        sort(keys, status[KEYS])
         # Keys have the first item of their code: after the k-th first item at the last distance, none is of use.
         nearer = 0
         while keys[nearer] >> ROW_BITS < last:
@@ -104,5 +108,5 @@ def sort_keys(k: int, keys: NDArray[np.int64], counts: NDArray[np.int64], status
         places[key >> ROW_BITS] += 1
     for place in range(1, len(dealt)):
         if keys[place - 1] > keys[place]:
-            _sort(keys, len(dealt))
+            sort(keys, len(dealt))
             break
