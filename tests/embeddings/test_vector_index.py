@@ -14,7 +14,7 @@ from hypothesis.extra.numpy import arrays
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.embeddings import VectorIndex, building
 from deephash_pipeline.embeddings.coder import LINEAR, Coder
-from deephash_pipeline.embeddings.recall import MeasuredRecall, _nearest_by_step, _steps
+from deephash_pipeline.embeddings.recall import MeasuredRecall, _steps
 from deephash_pipeline.hamming.features import FeatureForm
 from deephash_pipeline.hashing import ENCODERS, load_encoder
 from deephash_pipeline.retrieval import unpack_bits
@@ -96,15 +96,16 @@ def test_a_search_by_a_linear_hash_function_imports_no_scikit_learn(folder, vect
     assert done.stdout.strip() == "[]"
 
 
-def test_the_nearest_of_each_number_of_candidates_are_those_of_a_sort():
-    random = np.random.default_rng(0)
-    scores = random.permuted(np.tile(np.arange(500, dtype=np.float32), (4, 1)), axis=1)
-    rows = random.permuted(np.tile(np.arange(500), (4, 1)), axis=1)
-    steps = _steps(10, 500)
-    assert steps == [*range(1, 8), 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56]
-    for step, near in _nearest_by_step(rows, scores, 10, steps):
-        order = np.argsort(scores[:, : step * 10], axis=1)[:, :10]
-        np.testing.assert_array_equal(np.sort(near), np.sort(np.take_along_axis(rows, order, axis=1)))
+@pytest.mark.parametrize("count", [2, 60, 101])
+def test_recall_of_few_vectors_is_measured_with_queries_that_are_given(vectors, count):
+    with VectorIndex.build(None, vectors[:count], code_length=8, queries=vectors[200:300]) as index:
+        measured = index.description.measured.of
+    assert all(list(found.values())[-1] > 0.9 for found in measured.values()), measured
+
+
+def test_up_to_all_others_are_measured_as_candidates():
+    assert _steps(10, 500) == [*range(1, 8), 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56]
+    assert _steps(100, 60) == [1]
 
 
 def test_an_index_in_memory_answers_as_one_in_a_folder(folder, vectors):

@@ -3,7 +3,7 @@ import pytest
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.hamming import ByFeatures, ByOutputs, HammingIndex
-from deephash_pipeline.hamming.kernels.least import least
+from deephash_pipeline.hamming.kernels.least import least, least_of_first
 from deephash_pipeline.retrieval import pack_bits
 
 
@@ -86,3 +86,6 @@ def test_the_least_scores_come_in_the_order_of_a_stable_sort(items, k):
     scores[1] -= 10
     scores[2, ::2] *= -0.0
     np.testing.assert_array_equal(least(scores, k), np.argsort(scores, axis=1, kind="stable")[:, :k])
+    firsts = [max(k, items // 3), max(k, items // 2), items + 7]
+    for first, found in zip(firsts, least_of_first(scores, k, firsts), strict=True):
+        np.testing.assert_array_equal(found, np.argsort(scores[:, :first], axis=1, kind="stable")[:, :k])

@@ -159,7 +159,7 @@ class Filling:
     def into(self, index: HammingIndex) -> tuple[Coder, Description]:
         """Fill an index that is empty; return what makes its codes, and what was measured."""
         source, settings, kept = self.source, self.settings, self.form[0]
-        exact = ExactNeighbours(self.held_out, self.queries, min(max(RECALL_AT), source.count - 1))
+        exact = ExactNeighbours(self.held_out, self.queries, min(max(RECALL_AT), source.count))
         with count_steps("vectors", total=RECALL_STEPS, where="fitting a hash function") as advance:
             method, function = _fitted(source, settings, self.to_fit, self.classes)
             coder = Coder(method, settings.code_length, function.arrays())

@@ -1,6 +1,6 @@
 """How much of the exact answers a search finds, measured on rows held out, and how many candidates a recall takes."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.embeddings.coder import Coder
 from deephash_pipeline.hamming.index import HammingIndex
+from deephash_pipeline.hamming.kernels.least import least_of_first
 from deephash_pipeline.hamming.reranking import ByFeatures, ByOutputs, Reranking
 
 RECALL_AT = (1, 10, 100)
@@ -149,7 +150,7 @@ class ExactNeighbours:
 
     def least(self, count: int) -> NDArray[np.float32]:
         """The cosine of the last of so many nearest, float32 (queries,): any row with it is an exact answer."""
-        return -np.sort(-self._cosines, axis=1)[:, count - 1]
+        return -np.sort(-self._cosines, axis=1)[:, :count][:, -1]
 
 
 def measured_recall(
@@ -168,32 +169,39 @@ def measured_recall(
         target: recall that was asked for.
         parts: function that gives the vectors of length 1 of rows, which ascend, some at a time.
     """
-    others, queries, given = len(index) - 1, len(exact.of), bool((exact.of < 0).all())
+    queries, given = len(exact.of), bool((exact.of < 0).all())
+    others = len(index) if given else len(index) - 1
     if queries < LEAST_HELD_OUT:
         return MeasuredRecall(target=target, queries=queries, items=len(index), given=given, of={})
-    found: dict[tuple[int, int], list[NDArray[np.int64]]] = {
-        (count, step): [] for count in RECALL_AT for step in _steps(count, others)
-    }
-    most = min(max(count * step for count, step in found), others)
+    steps = {count: _steps(count, others) for count in RECALL_AT}
+    firsts = {count: [count * step for step in steps[count]] for count in RECALL_AT}
+    most = min(max(map(max, firsts.values())), others)
+    # Pairs of row and query, and which of them were found, by number of answers.
+    pairs: list[NDArray[np.int64]] = []
+    found: dict[int, list[NDArray[np.int64]]] = {count: [] for count in RECALL_AT}
     for start in range(0, queries, QUERIES_OF_A_MEASURE):
         some = slice(start, start + QUERIES_OF_A_MEASURE)
         unit = exact.queries[some]
         rerank = reranking_of(index, coder, unit)
-        rows, scores = _without(exact.of[some], *index.candidates(coder.codes(unit), most + 1, rerank))
-        asked = np.arange(queries)[some, np.newaxis]
-        for count in RECALL_AT:
-            for step, nearest in _nearest_by_step(rows, scores, count, _steps(count, others)):
-                found[count, step].append(nearest * queries + asked)
-    answers = {key: np.concatenate(parts_of) for key, parts_of in found.items()}
-    pairs, places = np.unique(np.concatenate([part.ravel() for part in answers.values()]), return_inverse=True)
-    cosines = _cosines(pairs // queries, exact.queries, pairs % queries, parts)
-    of: dict[int, dict[int, float]] = {count: {} for count in RECALL_AT}
-    first = 0
-    for (count, step), part in answers.items():
-        of_part = places[first : first + part.size].reshape(part.shape)
-        first += part.size
-        as_near = cosines[of_part] >= exact.least(count)[:, np.newaxis] - SAME
-        of[count][step] = round(float(as_near.mean()), 5)
+        rows, scores = index.candidates(coder.codes(unit), most if given else most + 1, rerank)
+        if not given:
+            rows, scores = _without(exact.of[some], rows, scores)
+        nearest = {count: least_of_first(scores, count, firsts[count]) for count in RECALL_AT}
+        is_found = np.zeros(rows.shape, dtype=np.bool_)
+        for places in nearest.values():
+            is_found[np.arange(len(rows))[:, np.newaxis], places] = True
+        numbers = np.cumsum(is_found).reshape(rows.shape) + (sum(map(len, pairs)) - 1)
+        pairs.append((rows * queries + np.arange(queries)[some, np.newaxis])[is_found])
+        for count, places in nearest.items():
+            found[count].append(np.take_along_axis(numbers[np.newaxis], places, axis=2))
+    every = np.concatenate(pairs)
+    order = np.argsort(every)
+    cosines = np.empty(len(every), dtype=np.float32)
+    cosines[order] = _cosines(every[order] // queries, exact.queries, every[order] % queries, parts)
+    of: dict[int, dict[int, float]] = {}
+    for count, of_count in found.items():
+        as_near = cosines[np.concatenate(of_count, axis=1)] >= exact.least(count)[:, np.newaxis] - SAME
+        of[count] = {step: round(float(near.mean()), 5) for step, near in zip(steps[count], as_near, strict=True)}
     return MeasuredRecall(target=target, queries=queries, items=len(index), given=given, of=of)
 
 
@@ -216,22 +224,6 @@ def _steps(count: int, others: int) -> list[int]:
     steps = [step for step in OVERSAMPLING if step * count <= MOST_CANDIDATES]
     enough = next((place for place, step in enumerate(steps) if step * count >= others), len(steps))
     return steps[: enough + 1]
-
-
-def _nearest_by_step(
-    rows: NDArray[np.int64], scores: NDArray[np.float32], count: int, steps: Sequence[int]
-) -> Iterator[tuple[int, NDArray[np.int64]]]:
-    """The nearest of the first candidates, for each number of them: those of the step before, and what is nearer."""
-    near, of_near = rows[:, :0], scores[:, :0]
-    before = 0
-    for step in steps:
-        new = slice(before, step * count)
-        near, of_near = np.hstack([near, rows[:, new]]), np.hstack([of_near, scores[:, new]])
-        if near.shape[1] > count:
-            first = np.argpartition(of_near, count - 1, axis=1)[:, :count]
-            near, of_near = np.take_along_axis(near, first, axis=1), np.take_along_axis(of_near, first, axis=1)
-        before = new.stop
-        yield step, near
 
 
 def _cosines(

@@ -1,5 +1,6 @@
 """The smallest of some scores, in order."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -25,28 +26,48 @@ def least(scores: NDArray[np.float32], k: int) -> NDArray[np.int64]:
         >>> least(np.array([[3, 1, 2, 1]], dtype=np.float32), 3)
         array([[1, 3, 2]])
     """
-    places = np.empty((len(scores), min(k, scores.shape[1])), dtype=np.int64)
+    places: NDArray[np.int64] = least_of_first(scores, k, [scores.shape[1]])[0]
+    return places
+
+
+def least_of_first(scores: NDArray[np.float32], k: int, firsts: Sequence[int]) -> NDArray[np.int64]:
+    """Do what `least` does among the first items, for each of some numbers of them.
+
+    Args:
+        scores: float32 (queries, items).
+        k: number of places.
+        firsts: numbers of items, ascending, each at least k or all.
+
+    Returns:
+        Places, int64 (numbers, queries, k).
+    """
+    places = np.empty((len(firsts), len(scores), min(k, scores.shape[1])), dtype=np.int64)
     if places.size:
-        _list_least(scores.view(np.int32), places)
+        _list_least(scores.view(np.int32), np.array(firsts, dtype=np.int64), places)
     return places
 
 
 @kernel
-def _list_least(scores: Any, places: Any) -> None:
+def _list_least(scores: Any, firsts: Any, places: Any) -> None:
     """Keep the least in a heap whose first is the largest: a score that is not less is passed over."""
-    k = places.shape[1]
-    for query in range(len(scores)):
-        of_query, keys = scores[query], places[query]
+    _, queries, k = places.shape
+    keys = np.empty(k, dtype=np.int64)
+    for query in range(queries):
         keys[:] = _NONE
-        for item in range(len(of_query)):
-            # The bits of a float32 are in the order of its size.
-            size: Any = np.int64(of_query[item])
-            if size < 0:
-                size = -(size & _SIZE_BITS)
-            key = size << _PLACE_BITS | item
-            if key < keys[0]:
-                keys[0] = key
-                sink(keys, 0, k)
-        sort(keys, k)
-        for place in range(k):
-            keys[place] &= _PLACE_MASK
+        of_query, item = scores[query], 0
+        for number in range(len(firsts)):
+            while item < min(firsts[number], len(of_query)):
+                # The bits of a float32 are in the order of its size.
+                size: Any = np.int64(of_query[item])
+                if size < 0:
+                    size = -(size & _SIZE_BITS)
+                key = size << _PLACE_BITS | item
+                if key < keys[0]:
+                    keys[0] = key
+                    sink(keys, 0, k)
+                item += 1
+            found = places[number, query]
+            found[:] = keys
+            sort(found, k)
+            for place in range(k):
+                found[place] &= _PLACE_MASK
