@@ -82,6 +82,6 @@ def _scores(names: Iterable[str], catalog: CatalogProtocol[Any, Any], run_params
 
 def _notes(names: Iterable[str], catalog: CatalogProtocol[Any, Any]) -> list[str]:
     """Say which cells have learned next to nothing."""
-    from deephash_pipeline.reports.near_chance import notes_of_little  # noqa: PLC0415 - as above
+    from deephash_pipeline.reports.notes import notes_on_cells  # noqa: PLC0415 - as above
 
-    return notes_of_little((catalog.load(name) for name in names if catalog.exists(name)), {})
+    return notes_on_cells((catalog.load(name) for name in names if catalog.exists(name)), {})

@@ -9,7 +9,7 @@ from deephash_pipeline.deephash.experiment import Experiment
 from deephash_pipeline.pipelines.grid import METHOD_GROUPS
 from deephash_pipeline.reports.cells import cell_protocol
 from deephash_pipeline.reports.figures import figure_map_by_code_length
-from deephash_pipeline.reports.near_chance import notes_of_little
+from deephash_pipeline.reports.notes import notes_on_cells
 from deephash_pipeline.reports.page import Report, ReportingParameters, render_report
 from deephash_pipeline.reports.tables import (
     by_other_protocols,
@@ -52,7 +52,7 @@ def report_measured_cells(
         names,
         by_other_protocols(protocols_table(cells, []), names),
         {"map_by_code_length": figure_map_by_code_length(cells, names, METHOD_GROUPS)},
-        notes=[*notes_of_little(cells, names), *parameters.notes],
+        notes=[*notes_on_cells(cells, names), *parameters.notes],
     )
     page = render_report(f"Measured cells on {experiment.benchmark}", report)
     return metrics_table(cells, names), scores.reset_index(), page

@@ -15,7 +15,7 @@ from deephash_pipeline.provenance import Origin
 from deephash_pipeline.reports.cells import cell_protocol
 from deephash_pipeline.reports.figures import figure_map_by_code_length, figure_precision_recall
 from deephash_pipeline.reports.gallery import CodedImages, retrieval_gallery
-from deephash_pipeline.reports.near_chance import notes_of_little
+from deephash_pipeline.reports.notes import notes_on_cells
 from deephash_pipeline.reports.page import Report, ReportingParameters, render_report
 from deephash_pipeline.reports.tables import (
     by_other_protocols,
@@ -162,6 +162,6 @@ def write_report(
         figures,
         content.gallery,
         made_with,
-        [*notes_of_little(metrics, measured.names), *parameters.notes],
+        [*notes_on_cells(metrics, measured.names), *parameters.notes],
     )
     return render_report(f"Deep hashing on {experiment.benchmark}", report)

@@ -37,7 +37,7 @@ from deephash_pipeline.project.tracking.description import (
     stored_file,
 )
 from deephash_pipeline.project.tracking.store import PARENT_TAG, Metric, MlflowStore
-from deephash_pipeline.reports.near_chance import CHANCE_REMEDY, learned_little
+from deephash_pipeline.reports.notes import CHANCE_REMEDY, learned_little
 from deephash_pipeline.training import TrainingInterrupted
 
 logger = logging.getLogger(__name__)

@@ -25,7 +25,7 @@ def learned_little(cell: CellMetrics) -> bool:
     return known and is_near_chance(cell_metric(cell, "mean_average_precision"), cell_metric(cell, "chance_level"))
 
 
-def notes_of_little(cells: Iterable[CellMetrics], names: Mapping[str, str]) -> list[str]:
+def notes_on_cells(cells: Iterable[CellMetrics], names: Mapping[str, str]) -> list[str]:
     """Name the cells near chance, and what helps; and those of DeepHash that fine-tuning made worse, by validation mAP.
 
     Args:
@@ -34,7 +34,7 @@ def notes_of_little(cells: Iterable[CellMetrics], names: Mapping[str, str]) -> l
 
     Example:
         >>> cell = {"method": "itq", "code_length": 48, "mean_average_precision": 0.18, "chance_level": 0.176}
-        >>> notes_of_little([cell], {"itq": "ITQ"})[0][:57]
+        >>> notes_on_cells([cell], {"itq": "ITQ"})[0][:57]
         'Hardly better than codes that are all equal: ITQ (48 bits'
     """
     cells = list(cells)

@@ -1,6 +1,6 @@
 """What has learned next to nothing is named, with what helps."""
 
-from deephash_pipeline.reports.near_chance import MOST_CELLS_NAMED, learned_little, notes_of_little
+from deephash_pipeline.reports.notes import MOST_CELLS_NAMED, learned_little, notes_on_cells
 
 
 def cell(score, method="itq", code_length=48):
@@ -8,19 +8,19 @@ def cell(score, method="itq", code_length=48):
 
 
 def test_cells_near_chance_are_named_and_others_are_not():
-    [note] = notes_of_little([cell(0.18), cell(0.565, "ksh"), cell(0.1, "deephash", 24)], {"itq": "ITQ"})
+    [note] = notes_on_cells([cell(0.18), cell(0.565, "ksh"), cell(0.1, "deephash", 24)], {"itq": "ITQ"})
     assert "ITQ (48 bits), deephash (24 bits)." in note
     assert "ksh" not in note
     assert "`network: small_resnet`" in note
 
 
 def test_there_is_no_note_where_all_have_learned_or_nothing_was_measured():
-    assert notes_of_little([cell(0.5), cell(None), {"method": "itq", "code_length": 48}], {}) == []
+    assert notes_on_cells([cell(0.5), cell(None), {"method": "itq", "code_length": 48}], {}) == []
     assert not learned_little(cell(None))
 
 
 def test_many_are_counted():
-    [note] = notes_of_little([cell(0.18, code_length=bits) for bits in range(8, 8 + MOST_CELLS_NAMED + 3)], {})
+    [note] = notes_on_cells([cell(0.18, code_length=bits) for bits in range(8, 8 + MOST_CELLS_NAMED + 3)], {})
     assert ", 3 more." in note
 
 
@@ -34,6 +34,6 @@ def test_fine_tuning_that_made_deephash_worse_is_told_by_validation_images():
         validated("deephash", 0.905, 32),
         validated("deephash", 0.3, 8),
     ]
-    [note] = notes_of_little(cells, {})
+    [note] = notes_on_cells(cells, {})
     assert "at 48 bits: on the validation images its mAP is 0.850, that of pre-training 0.910" in note
     assert "`deephash_pretrained.b48`" in note
