@@ -97,11 +97,11 @@ def test_what_a_cell_learns_does_not_depend_on_the_queries(initialised, trunk_we
         start = PreTrainedStart(PreTrainedWeights(trunk_weights, initialised[0]), sets)
         others = OtherSets(images, NO_IMAGES)
         networks.append(fine_tune_and_encode(TRAINING_SET, fine_tuning_parameters(), RUN, others, start))
-    assert torch.equal(*(made.weights["weight"] for made in layers))
-    first, second = (made.hasher.trunk.state_dict() for made in networks)
+    assert torch.equal(*(weights["weight"] for weights, *_ in layers))
+    first, second = (hasher.trunk.state_dict() for hasher, _, _ in networks)
     assert not [name for name, tensor in first.items() if not torch.equal(tensor, second[name])]
-    assert [len(made.codes.query) for made in networks] == [len(QUERY_IMAGES), 2]
-    np.testing.assert_array_equal(networks[0].codes.database, networks[1].codes.database)
+    assert [len(codes.query) for _, _, codes in networks] == [len(QUERY_IMAGES), 2]
+    np.testing.assert_array_equal(*(codes.database for _, _, codes in networks))
 
 
 def test_fine_tuning_takes_over_the_augmentation_and_the_rate_that_trials_of_pre_training_chose(
@@ -119,7 +119,7 @@ def test_fine_tuning_takes_over_the_augmentation_and_the_rate_that_trials_of_pre
         fine_tune_and_encode(TRAINING_SET, parameters, RUN, others, PreTrainedStart(weights, sets, choice))
         for parameters, choice in ((usual, chosen), (stated, {}), (usual, {}))
     )
-    states = [made.hasher.trunk.state_dict() for made in (following, told, neither)]
+    states = [hasher.trunk.state_dict() for hasher, _, _ in (following, told, neither)]
     assert all(torch.equal(tensor, states[1][name]) for name, tensor in states[0].items())
     assert not all(torch.equal(tensor, states[2][name]) for name, tensor in states[0].items())
 

@@ -117,10 +117,10 @@ def test_a_hash_layer_on_a_descriptor_is_learned_without_the_queries():
     run = Run(EXPERIMENT, Cell(method="descriptor_deephash_pretrained", code_length=16))
     features = LabelledFeatures(raw, TRAINING_LABELS, CLASSES)
     made = [initialise_and_encode(features, INIT, run, Sets(query, raw, raw[:3])) for query in (raw, 0 * raw[:5])]
-    first, second = (hashed.encoder.arrays() for hashed in made)
+    first, second = (encoder.arrays() for encoder, _, _ in made)
     for name, array in first.items():
         np.testing.assert_array_equal(array, second[name])
-    assert [len(hashed.codes.query) for hashed in made] == [len(raw), 5]
+    assert [len(codes.query) for _, _, codes in made] == [len(raw), 5]
 
 
 # From images to the table.

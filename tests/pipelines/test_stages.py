@@ -113,10 +113,10 @@ def test_a_hash_function_is_learned_without_the_queries(z, method):
     cell = Cell(method=method, code_length=4)
     parameters = BaselineParameters.model_validate({})
     hashed = [fit_and_encode(Sets(query, z, z[:3]), LABELS, cell, parameters, 1) for query in (z, 0 * z[:5])]
-    first, second = (made.encoder.arrays() for made in hashed)
+    first, second = (encoder.arrays() for encoder, _ in hashed)
     for name, array in first.items():
         np.testing.assert_array_equal(array, second[name])
-    assert [len(made.codes.query) for made in hashed] == [len(z), 5]
+    assert [len(codes.query) for _, codes in hashed] == [len(z), 5]
 
 
 def test_the_code_of_the_classifier_baseline_is_one_at_the_predicted_class(z, softmax_weights):

@@ -10,14 +10,17 @@ from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.hashing.encoder import Encoder
 from deephash_pipeline.hashing.one_of_c import OneOfC
 from deephash_pipeline.images.sources.collection import require_single_labels
-from deephash_pipeline.pipelines.shared.fitting import Hashed, encode_z
+from deephash_pipeline.pipelines.shared.fitting import encode_z
 from deephash_pipeline.pipelines.shared.searching import Sets
+from deephash_pipeline.retrieval import CodeSets
 
 
-def hash_by_classifier(softmax_weights: Mapping[str, Tensor], training_labels: NDArray[Any], z: Sets) -> Hashed:
+def hash_by_classifier(
+    softmax_weights: Mapping[str, Tensor], training_labels: NDArray[Any], z: Sets
+) -> tuple[Encoder, CodeSets]:
     """Hash the three sets by the classifier, see `make_classifier_baseline`."""
     encoder = make_classifier_baseline(softmax_weights, training_labels)
-    return Hashed(encoder, encode_z(encoder, z))
+    return encoder, encode_z(encoder, z)
 
 
 def make_classifier_baseline(softmax_weights: Mapping[str, Tensor], training_labels: NDArray[Any]) -> Encoder:

@@ -35,21 +35,13 @@ class PreTrainedStart(NamedTuple):
     chosen_by_trials: Mapping[str, float] = MappingProxyType({})
 
 
-class FineTunedAndEncoded(NamedTuple):
-    """A fine-tuned network, a row for each of its epochs, and the codes of the three sets."""
-
-    hasher: ImageHasher
-    history: pd.DataFrame
-    codes: CodeSets
-
-
 def fine_tune_and_encode(
     training_set: TrainingSet,
     parameters: FineTuningParameters,
     run: Run,
     others: OtherSets,
     start: PreTrainedStart | None = None,
-) -> FineTunedAndEncoded:
+) -> tuple[ImageHasher, pd.DataFrame, CodeSets]:
     """Train all layers, see `fine_tune`, and hash the three sets.
 
     Args:
@@ -58,13 +50,15 @@ def fine_tune_and_encode(
         run: network, code length, seed, device, checkpoints.
         others: images of the queries and of the validation set.
         start: what pre-training gives; None for random weights everywhere.
+
+    Returns:
+        The fine-tuned network, a row for each of its epochs, and the codes of the three sets.
     """
     if start is not None:
         parameters = fine_tuning_as_chosen(parameters, start.chosen_by_trials)
     hasher, history = fine_tune(training_set, parameters, run, None if start is None else start.weights)
     images = Sets(others.query, training_set.images, others.validation)
-    codes = encode_images(hasher, run.experiment, images, None if start is None else start.z)
-    return FineTunedAndEncoded(hasher, history, codes)
+    return hasher, history, encode_images(hasher, run.experiment, images, None if start is None else start.z)
 
 
 def encode_images(hasher: ImageHasher, experiment: Experiment, images: Sets, z: Sets | None = None) -> CodeSets:

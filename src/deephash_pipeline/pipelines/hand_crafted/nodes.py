@@ -1,7 +1,7 @@
 """Stage 2 of pre-training on a descriptor, and hand-crafted beside network features."""
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import pandas as pd
 
@@ -17,20 +17,12 @@ from deephash_pipeline.reports.paper.tables import features_of_benchmark, scores
 from deephash_pipeline.retrieval import CodeSets
 
 
-class InitialisedOnDescriptor(NamedTuple):
-    """The hash function that the layer amounts to, a row for each epoch, and the codes of the three sets."""
-
-    encoder: Encoder
-    history: pd.DataFrame
-    codes: CodeSets
-
-
 def initialise_and_encode(
     features: LabelledFeatures, parameters: HashLayerInitParameters, run: Run, z: Sets
-) -> InitialisedOnDescriptor:
+) -> tuple[Encoder, pd.DataFrame, CodeSets]:
     """Train the hash layer on a descriptor, see `initialise_on_raw_features`, and hash the three sets by it."""
     encoder, history = initialise_on_raw_features(features, parameters, run)
-    return InitialisedOnDescriptor(encoder, history, encode_z(encoder, z))
+    return encoder, history, encode_z(encoder, z)
 
 
 def tabulate_features(

@@ -1,7 +1,5 @@
 """Stage 2 of pre-training: the hash layer, trained on z."""
 
-from typing import NamedTuple
-
 import pandas as pd
 from torch import Tensor
 
@@ -14,18 +12,9 @@ from deephash_pipeline.pipelines.shared.searching import Sets
 from deephash_pipeline.retrieval import CodeSets
 
 
-class InitialisedAndEncoded(NamedTuple):
-    """What `InitialisedHashLayer` has, and the codes of the three sets."""
-
-    weights: dict[str, Tensor]
-    encoder: Encoder
-    history: pd.DataFrame
-    codes: CodeSets
-
-
 def initialise_and_encode(
     features: LabelledFeatures, parameters: HashLayerInitParameters, run: Run, z: Sets
-) -> InitialisedAndEncoded:
+) -> tuple[dict[str, Tensor], Encoder, pd.DataFrame, CodeSets]:
     """Train the hash layer on z, see `initialise_hash_layer`, and hash the three sets by it."""
     made = initialise_hash_layer(features, parameters, run)
-    return InitialisedAndEncoded(*made, encode_z(made.encoder, z))
+    return *made, encode_z(made.encoder, z)

@@ -1,6 +1,6 @@
 """Hash functions of z: learned without touching the network, and applied to three sets."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from kedro.pipeline import Node
@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from pydantic import RootModel, ValidationError, model_validator
 
 from deephash_pipeline.common.cell import Cell, seed_of_replicate
+from deephash_pipeline.common.parameters import faults_in_one_line
 from deephash_pipeline.common.randomness import derive_seed
 from deephash_pipeline.hashing import HASH_FUNCTIONS, Encoder, hash_function_model
 from deephash_pipeline.images.sources.collection import require_labels
@@ -33,8 +34,7 @@ class BaselineParameters(RootModel[dict[str, dict[str, Any]]]):
             try:
                 validated[name] = hash_function_model(method).model_validate(blocks.get(name) or {}).model_dump()
             except ValidationError as error:
-                faults = (f"{name}.{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in error.errors())
-                raise ValueError("; ".join(faults)) from error
+                raise ValueError(f"{name}: {faults_in_one_line(error)}") from error
         return validated
 
 
@@ -64,19 +64,12 @@ def fit_hash_function(
     return hash_function.fit(training_z, training_labels)
 
 
-class Hashed(NamedTuple):
-    """What a cell on z makes: its hash function, and the codes of the three sets."""
-
-    encoder: Encoder
-    codes: CodeSets
-
-
 def fit_and_encode(
     z: Sets, training_labels: NDArray[np.int64], cell: Cell, parameters: BaselineParameters, seed: int
-) -> Hashed:
+) -> tuple[Encoder, CodeSets]:
     """Fit the cell's method on the training set, and hash the three sets, see `fit_hash_function`."""
     encoder = fit_hash_function(z.training, training_labels, cell, parameters, seed)
-    return Hashed(encoder, encode_z(encoder, z))
+    return encoder, encode_z(encoder, z)
 
 
 def fitting_node(cell: str = "params:cell") -> Node:

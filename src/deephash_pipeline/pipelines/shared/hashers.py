@@ -10,11 +10,17 @@ from deephash_pipeline.deephash.experiment import Run
 from deephash_pipeline.deephash.hasher import ImageHasher
 from deephash_pipeline.deephash.training_set import TrainingSet
 from deephash_pipeline.hashing import Encoder
+from deephash_pipeline.pipelines.grid import OWN_TRUNK
+from deephash_pipeline.pipelines.shared.inputs import OF_TRAINING_SET
 
 TRUNK_WEIGHTS = "trunk_weights"
-OF_TRAINING_SET = ("training_images", "training_labels", "pixel_statistics", "class_names")
-PARTS_OF_HASHERS = (TRUNK_WEIGHTS, *OF_TRAINING_SET)
-"""What every hasher of a cell on the shared trunk is put together from, beside its encoder."""
+
+
+def parts_of_hasher(cell: Cell) -> list[str]:
+    """Name what the hasher of a cell is put together from; a cell with a trunk of its own has all in one."""
+    if cell.method in OWN_TRUNK:
+        return [f"{cell.namespace}.hasher"]
+    return [f"{cell.namespace}.encoder", TRUNK_WEIGHTS, *OF_TRAINING_SET]
 
 
 def hasher_of_cell(catalog: CatalogProtocol[str, Any], cell: Cell) -> ImageHasher:
@@ -23,13 +29,12 @@ def hasher_of_cell(catalog: CatalogProtocol[str, Any], cell: Cell) -> ImageHashe
     Raises:
         kedro.io.DatasetError: the cell has not been run.
     """
-    stored = f"{cell.namespace}.hasher"
-    if catalog.exists(stored):
-        hasher: ImageHasher = catalog.load(stored)
+    own, *others = map(catalog.load, parts_of_hasher(cell))
+    if not others:
+        hasher: ImageHasher = own
         return hasher
-    encoder, weights = catalog.load(f"{cell.namespace}.encoder"), catalog.load(TRUNK_WEIGHTS)
-    training_set = TrainingSet(*map(catalog.load, OF_TRAINING_SET))
-    return assembled(encoder, weights, training_set, Run(catalog.load("params:experiment"), cell))
+    weights, *of_training_set = others
+    return assembled(own, weights, TrainingSet(*of_training_set), Run(catalog.load("params:experiment"), cell))
 
 
 def assembled(encoder: Encoder, weights: dict[str, Tensor], training_set: TrainingSet, run: Run) -> ImageHasher:

@@ -9,7 +9,8 @@ from deephash_pipeline.deephash.training_set import LabelledFeatures, LabelledIm
 from deephash_pipeline.pipelines.grid import CLASSIFIER_BASELINE, PRE_TRAINING
 from deephash_pipeline.pipelines.shared.bundles import Bundle, of_cell
 
-TRAINING_SET_FILES = Bundle(TrainingSet, ("training_images", "training_labels", "pixel_statistics", "class_names"))
+OF_TRAINING_SET = ("training_images", "training_labels", "pixel_statistics", "class_names")
+TRAINING_SET_FILES = Bundle(TrainingSet, OF_TRAINING_SET)
 VALIDATION_SET = Bundle(LabelledImages, ("validation_images", "validation_labels"))
 QUERIES = Bundle(LabelledImages, ("query_images", "query_labels"))
 TRAINING_FEATURES = Bundle(LabelledFeatures, ("training_z", "training_labels", "class_names"))
