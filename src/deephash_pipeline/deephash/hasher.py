@@ -27,7 +27,7 @@ from deephash_pipeline.deephash.features import FeatureExtractor, require_device
 from deephash_pipeline.deephash.training_set import TrainingSet
 from deephash_pipeline.hashers import BaseHasher, HasherDescription
 from deephash_pipeline.hashers.base import EncodedPixels, Runtime
-from deephash_pipeline.hashers.files import ENCODER, is_hasher
+from deephash_pipeline.hashers.files import ENCODER, HASHER_KEY, is_hasher
 from deephash_pipeline.hashing import ENCODERS, Encoder, load_encoder
 from deephash_pipeline.images.batches import Images
 from deephash_pipeline.networks import Trunk, TrunkParameters, build_trunk
@@ -140,7 +140,7 @@ class ImageHasher(BaseHasher):
     ) -> ImageHasher:
         extractor = None
         try:
-            content = json.loads(metadata["deephash_pipeline.hasher"])
+            content = json.loads(metadata[HASHER_KEY])
             if content["format"] != HASHER_FORMAT:
                 raise ValueError(f"it is of format {content['format']}, this version reads {HASHER_FORMAT}")
             description = HasherDescription.model_validate(content["description"])
@@ -197,7 +197,7 @@ class ImageHasher(BaseHasher):
             "digest": _digest(tensors, description),
         }
         # One entry, because safetensors keeps no order among several.
-        return safetensors.torch.save(tensors, {"deephash_pipeline.hasher": json.dumps(content, sort_keys=True)})
+        return safetensors.torch.save(tensors, {HASHER_KEY: json.dumps(content, sort_keys=True)})
 
     def _tensors(self, half: bool = False) -> dict[str, Tensor]:
         trunk, encoder, _ = self._fitted()

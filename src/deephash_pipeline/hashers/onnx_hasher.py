@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.extras import required
 from deephash_pipeline.hashers.base import BaseHasher, EncodedPixels, HasherDescription
+from deephash_pipeline.hashers.files import HASHER_KEY
 from deephash_pipeline.provenance import content_digest
 
 ONNX_FORMAT = 1
-METADATA = "deephash_pipeline.hasher"
 IMAGES, CODES, FEATURES = "images", "codes", "features"
 NUMBERS_AT_A_TIME = 2**20
 """Of pixels: more leave the caches of a processor."""
@@ -39,7 +39,6 @@ class OnnxHasher(BaseHasher):
 
     Attributes:
         file: the safetensors file, once `require_made_from` has compared it.
-        gives_features: False for a model of an earlier version, which gives codes alone.
 
     Example:
         >>> from tempfile import TemporaryDirectory
@@ -57,7 +56,6 @@ class OnnxHasher(BaseHasher):
         self._description = description
         self.made_from = made_from
         self.file: Path | None = None
-        self.gives_features = FEATURES in (node.name for node in session.get_outputs())
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -76,14 +74,14 @@ class OnnxHasher(BaseHasher):
         except Exception as error:  # the errors of ONNX Runtime share no class
             raise InputError(f"{path} cannot be read ({' '.join(str(error).split())[:200]}): {MAKE_IT}") from error
         try:
-            content = json.loads(metadata[METADATA])
+            content = json.loads(metadata[HASHER_KEY])
             if content["format"] != ONNX_FORMAT:
                 raise ValueError(f"it is of format {content['format']}, this version reads {ONNX_FORMAT}")
             named = ([node.name for node in nodes] for nodes in (session.get_inputs(), session.get_outputs()))
-            if list(named) not in ([[IMAGES], [CODES, FEATURES]], [[IMAGES], [CODES]]):
-                raise ValueError(f"it does not make `{CODES}` of `{IMAGES}`, and `{FEATURES}` at most")
-            digest = content.get("digest")
-            if digest and digest_of_model(path.read_bytes().replace(digest.encode(), NO_DIGEST.encode())) != digest:
+            if list(named) != [[IMAGES], [CODES, FEATURES]]:
+                raise ValueError(f"it does not make `{CODES}` and `{FEATURES}` of `{IMAGES}`")
+            digest = content["digest"]
+            if digest_of_model(path.read_bytes().replace(digest.encode(), NO_DIGEST.encode())) != digest:
                 raise ValueError("its weights are not those that were saved")
             description = HasherDescription.model_validate(content["description"])
             return cls(session, description, content["made_from"])
@@ -111,12 +109,11 @@ class OnnxHasher(BaseHasher):
 
     def encode_pixels(self, pixels: NDArray[np.uint8]) -> EncodedPixels:
         """Codes and features of decoded images, see `BaseHasher`."""
-        names = [CODES, FEATURES] if self.gives_features else [CODES]
         step = max(1, NUMBERS_AT_A_TIME // int(np.prod(self.description.image_shape)))
         # Of no image at all, the shapes.
         starts = range(0, len(pixels) or 1, step)
         blocks = [np.ascontiguousarray(pixels[start : start + step]) for start in starts]
-        made = zip(*(self._session.run(names, {IMAGES: block}) for block in blocks), strict=True)
+        made = zip(*(self._session.run([CODES, FEATURES], {IMAGES: block}) for block in blocks), strict=True)
         return EncodedPixels(*map(np.concatenate, made))
 
 

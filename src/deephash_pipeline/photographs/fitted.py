@@ -46,7 +46,7 @@ def hasher_of(folder: Path, code_length: int | None, device: str, anew: bool = F
         InputError: the index has another code length.
     """
     if (folder / HASHER).is_file():
-        own = stored_hasher(folder, device, "auto", features=True)
+        own = stored_hasher(folder, device, "auto")
         if is_foreign_model(own):
             own = stored_hasher(folder, device, "torch")
         if code_length in (None, own.code_length):

@@ -121,8 +121,7 @@ class ImageIndex(CodedItems):
         index = HammingIndex.open(path, read_only) if engine is None else engine
         try:
             require_begun(index, path)
-            features = isinstance(index, HammingIndex) and bool(index.features)
-            opened = cls(stored_hasher(path, device, runtime, features), index, path)
+            opened = cls(stored_hasher(path, device, runtime), index, path)
             require_maker(index, path)
             return opened
         except BaseException as error:

@@ -91,7 +91,7 @@ def may_order(images: CodedItems) -> bool:
         images: index of pictures.
     """
     index, hasher = images.index, getattr(images, "hasher", None)
-    gives = not isinstance(hasher, OnnxHasher) or (hasher.gives_features and find_spec("sklearn") is not None)
+    gives = not isinstance(hasher, OnnxHasher) or find_spec("sklearn") is not None
     return hasher is not None and isinstance(index, HammingIndex) and bool(index.features) and gives
 
 

@@ -76,18 +76,17 @@ def write_picture(folder: Path, image: Image.Image, name: str, sync: bool = True
 
 
 AskedRuntime = Literal["torch", "onnx", "auto"]
-"""What computes codes; ``auto`` is ONNX Runtime wherever the index has a model for it that gives all that it keeps."""
+"""What computes codes; ``auto`` is ONNX Runtime wherever the index has a model for it."""
 RUNTIMES = {"torch": "PyTorch", "onnx": "ONNX Runtime"}
 
 
-def stored_hasher(folder: Path, device: str, runtime: AskedRuntime, features: bool = False) -> BaseHasher:
+def stored_hasher(folder: Path, device: str, runtime: AskedRuntime) -> BaseHasher:
     """Load the hasher of an index; see `ImageIndex.open`.
 
     Args:
         folder: folder of the index.
         device: PyTorch device; ONNX Runtime computes on the CPU.
         runtime: what is to compute.
-        features: True if the index keeps them.
 
     Raises:
         InputError: there is none for this runtime, or it is damaged.
@@ -96,10 +95,7 @@ def stored_hasher(folder: Path, device: str, runtime: AskedRuntime, features: bo
         # PyTorch and a network of timm take ten seconds of a processor to load.
         if device in ("auto", "cpu") and (folder / ONNX_HASHER).is_file() and find_spec("onnxruntime") is not None:
             with suppress(InputError):
-                by_onnx = stored_hasher(folder, device, "onnx")
-                assert isinstance(by_onnx, OnnxHasher)
-                if by_onnx.gives_features or not features:
-                    return by_onnx
+                return stored_hasher(folder, device, "onnx")
         runtime = "torch"
     if runtime == "onnx":
         if device not in ("auto", "cpu"):
@@ -134,12 +130,12 @@ def keep_model(folder: Path, hasher: BaseHasher) -> None:
 
 
 def has_model(folder: Path) -> bool:
-    """Tell whether an index has its hasher as an ONNX model that gives all that the hasher does."""
+    """Tell whether an index has its hasher as an ONNX model."""
     try:
-        model = stored_hasher(folder, "cpu", "onnx")
+        stored_hasher(folder, "cpu", "onnx")
     except InputError:
         return False
-    return isinstance(model, OnnxHasher) and model.gives_features
+    return True
 
 
 def is_foreign_model(hasher: BaseHasher) -> bool:

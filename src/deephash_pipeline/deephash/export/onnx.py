@@ -16,8 +16,8 @@ from deephash_pipeline.common.stores import replacing
 from deephash_pipeline.common.writing import cannot_write
 from deephash_pipeline.deephash import ImageHasher
 from deephash_pipeline.deephash.features import FeatureGraph, trace
-from deephash_pipeline.hashers.files import is_onnx_hasher
-from deephash_pipeline.hashers.onnx_hasher import CODES, FEATURES, METADATA, NO_DIGEST, ONNX_FORMAT, digest_of_model
+from deephash_pipeline.hashers.files import HASHER_KEY, is_onnx_hasher
+from deephash_pipeline.hashers.onnx_hasher import CODES, FEATURES, NO_DIGEST, ONNX_FORMAT, digest_of_model
 from deephash_pipeline.hashing import Encoder
 from deephash_pipeline.hashing.agh import AGH
 from deephash_pipeline.hashing.anchors import distances_to_anchors
@@ -108,7 +108,7 @@ def export_onnx(hasher: ImageHasher, path: str | Path) -> None:
         with replacing(path) as beside:
             trace(HasherGraph(hasher), hasher.description.image_shape, beside, CODES, FEATURES)
             model = onnx.load(beside)
-            onnx.helper.set_model_props(model, {METADATA: json.dumps(content, sort_keys=True)})
+            onnx.helper.set_model_props(model, {HASHER_KEY: json.dumps(content, sort_keys=True)})
             onnx.checker.check_model(model)
             model_bytes = model.SerializeToString()
             beside.write_bytes(model_bytes.replace(NO_DIGEST.encode(), digest_of_model(model_bytes).encode()))
