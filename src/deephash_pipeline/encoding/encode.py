@@ -37,8 +37,9 @@ GPU_SHARE = 0.25
 
 Encoded: TypeAlias = tuple[int, list[Broken]]
 """How many images of a block are encoded, and which are not."""
-EncoderPool: TypeAlias = tuple[Callable[[ListedBlock, Work], Future[Encoded]], Callable[[], int]]
-"""What submits a block with the facts that all share, and what says for how many there is room."""
+Submit: TypeAlias = Callable[[ListedBlock], Future[Encoded]]
+EncoderPool: TypeAlias = tuple[Callable[[Work], Submit], Callable[[], int]]
+"""What is told once what all blocks share, and gives what submits a block; and what says for how many there is room."""
 
 
 @dataclass
@@ -128,7 +129,7 @@ def encode_source(
         (2, '2.png', ['0.png', '1.png'], (2, 6))
     """
     # Whether workers can be had is known before anything is listed or written.
-    with (_tasks_of_ray if workers.engine == "ray" else _processes)(workers) as pool:
+    with (_tasks_of_ray if workers.engine == "ray" else _processes)(workers) as (submit_with, room):
         codes = CodeFolder(_absolute(folder))
         source = replace(source, address=_absolute(source.address))
         begun = codes.encoding_if_begun()
@@ -141,10 +142,10 @@ def encode_source(
         codes.begin(made_from, stored)
         done = codes.done()
         waiting = [block for digest, block in blocks.items() if digest not in done]
-        work = Work(source, codes.address, made_from.hasher, workers.device)
+        submit = submit_with(Work(source, codes.address, made_from.hasher, workers.device))
         report = EncodingReport(len(blocks), len(blocks) - len(waiting))
         with count_steps("blocks", report.blocks, report.there) as advance:
-            for images, broken in encode_blocks(iter(waiting), work, pool):
+            for images, broken in encode_blocks(iter(waiting), submit, room):
                 report.images += images
                 report.broken += broken
                 advance(f"{report.images:,} images")
@@ -152,22 +153,21 @@ def encode_source(
         return report
 
 
-def encode_blocks(blocks: Iterator[ListedBlock], work: Work, pool: EncoderPool) -> Iterator[Encoded]:
+def encode_blocks(blocks: Iterator[ListedBlock], submit: Submit, room: Callable[[], int]) -> Iterator[Encoded]:
     """Encode blocks, which are taken as there is room for them; yield them as they end.
 
     Args:
         blocks: blocks.
-        work: facts that are the same for all; its source and folder of codes must be seen from all nodes.
-        pool: workers that encode.
+        submit: has a worker encode a block.
+        room: says how many may be under way.
 
     Raises:
         InputError: a worker was killed, or on Ray that of one block again and again; or see
             `deephash_pipeline.encoding.blocks.encode_block`.
     """
-    submit, room = pool
     under_way: set[Future[Encoded]] = set()
     while True:
-        under_way |= {submit(block, work) for block in islice(blocks, max(0, room() - len(under_way)))}
+        under_way |= {submit(block) for block in islice(blocks, max(0, room() - len(under_way)))}
         if not under_way:
             return
         ended, under_way = wait(under_way, return_when=FIRST_COMPLETED)
@@ -184,7 +184,7 @@ def _processes(workers: EncodingWorkers) -> Iterator[EncoderPool]:
     context.set_forkserver_preload([__name__])
     pool = ProcessPoolExecutor(count, context, _prepare, (dict(os.environ),))
     try:
-        yield lambda block, work: pool.submit(encode_block, block, work), lambda: BLOCKS_AHEAD * count
+        yield lambda work: lambda block: pool.submit(encode_block, block, work), lambda: BLOCKS_AHEAD * count
     except BrokenProcessPool:
         raise InputError(
             "a worker was killed, as where memory is short: the same command goes on; give it more memory, or fewer "
@@ -214,8 +214,12 @@ def _tasks_of_ray(workers: EncodingWorkers) -> Iterator[EncoderPool]:
         def room() -> int:
             return workers.count or BLOCKS_AHEAD * max(1, int(ray.cluster_resources().get("CPU", 1)))
 
+        def submit_with(work: Work) -> Submit:
+            sent = ray.put(work)
+            return lambda block: task.remote(block, sent).future()
+
         try:
-            yield lambda block, work: task.remote(block, work).future(), room
+            yield submit_with, room
         except ray.exceptions.RayTaskError as error:
             raise error.cause from None
         except ray.exceptions.RayError as error:
