@@ -226,6 +226,10 @@ def stamp_of(path: str | Path) -> str | None:
     return f"{status.st_size}:{status.st_mtime_ns}"
 
 
+TEMPORARY = re.compile(r"\.[^.].*\..+-[0-9a-f]{32}(\..*)?")
+"""Names of files that are being written, as `temporary_name` gives them."""
+
+
 def temporary_name(path: Path) -> Path:
     """Name a file beside `path` that no other process on any machine writes: containers share numbers of processes."""
     return path.with_name(f".{path.stem}.{socket.gethostname()}-{uuid4().hex}{path.suffix}")

@@ -15,7 +15,15 @@ import safetensors.numpy
 from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.common.stores import is_remote, joined_address, local_path, names_in, read_bytes, write_whole
+from deephash_pipeline.common.stores import (
+    TEMPORARY,
+    is_remote,
+    joined_address,
+    local_path,
+    names_in,
+    read_bytes,
+    write_whole,
+)
 from deephash_pipeline.encoding.listing import Source
 from deephash_pipeline.provenance.arrays import arrays_digest
 
@@ -26,7 +34,6 @@ CODE_FOLDER_FORMAT = 2
 MANIFEST = "encoding.json"
 HASHER_FILE = "hasher.safetensors"
 BLOCK_FILE = re.compile(r"codes-([0-9a-f]{32})\.safetensors")
-LEFTOVER = re.compile(r"\.codes-[0-9a-f]{32}\.[\w.-]+-[0-9a-f]{32}\.safetensors")
 CODES_KEY = "deephash_pipeline.codes"
 
 
@@ -223,7 +230,7 @@ class CodeFolder:
     def sweep(self) -> None:
         """Remove what killed workers have left, once all blocks are there."""
         if not is_remote(self.address):
-            for name in [name for name in names_in(self.address) if LEFTOVER.fullmatch(name)]:
+            for name in [name for name in names_in(self.address) if TEMPORARY.fullmatch(name)]:
                 local_path(joined_address(self.address, name)).unlink(missing_ok=True)
 
     def _block(self, digest: str) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.folders import INDEX_FILE, SEGMENTS
-from deephash_pipeline.common.stores import flush
+from deephash_pipeline.common.stores import TEMPORARY, flush
 from deephash_pipeline.common.writing import cannot_write
 from deephash_pipeline.hamming.column_files import COLUMNS
 from deephash_pipeline.hamming.ledger import UNFINISHED, Ledger
@@ -28,14 +28,9 @@ LOOKS, SECONDS_A_LOOK = 50, 0.02
 PICTURE = re.compile(rf"{PICTURES}/[0-9a-f]{{32}}\.png")
 SEGMENT = re.compile(rf"{SEGMENTS}/{SEGMENT_NAME.pattern}")
 ARCHIVE = re.compile(rf"{COLUMNS}/[0-9a-f]{{32}}\.npz|{re.escape(FINGERPRINTS)}")
-# As `deephash_pipeline.common.stores.temporary_name` has it.
-UNFINISHED_FILE = (
-    r"\.(hasher|hash_function|fingerprints)\..+-[0-9a-f]{32}\.(safetensors|onnx|json|npz)|"
-    rf"{COLUMNS}/\.[0-9a-f]{{32}}\.[^/]+-[0-9a-f]{{32}}\.npz"
-)
 OWN_FILE = re.compile(
     rf"{re.escape(INDEX_FILE)}({re.escape(UNFINISHED)})?(-wal|-shm|-journal)?|{re.escape(LOCK)}|"
-    rf"{re.escape(ONNX_HASHER)}|{re.escape(HASHER)}(\.provenance\.json)?|{re.escape(HASH_FUNCTION)}|{UNFINISHED_FILE}"
+    rf"{re.escape(ONNX_HASHER)}|{re.escape(HASHER)}(\.provenance\.json)?|{re.escape(HASH_FUNCTION)}"
 )
 PICTURE_MARK = ("Software", "deephash_pipeline")
 """What the header of a picture says that an index has written."""
@@ -116,8 +111,10 @@ def own_files(folder: Path) -> Iterator[Path]:
             path = below / name
             inside = path.relative_to(folder).as_posix()
             is_folder = name in folders and not path.is_symlink()
-            own = OWN_FILE.fullmatch(inside) or any(
-                pattern.fullmatch(inside) and is_own(folder, inside) for pattern, is_own in KNOWN_INSIDE
+            own = (
+                OWN_FILE.fullmatch(inside)
+                or TEMPORARY.fullmatch(name)
+                or any(pattern.fullmatch(inside) and is_own(folder, inside) for pattern, is_own in KNOWN_INSIDE)
             )
             if not (inside in (SEGMENTS, PICTURES, COLUMNS) if is_folder else own):
                 raise InputError(f"{folder} has {inside}, which is of no index: move it, or build into another folder")

@@ -2,18 +2,16 @@
 
 import fcntl
 import os
-import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import IO
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.forks import tell_after_fork
+from deephash_pipeline.common.stores import TEMPORARY
 from deephash_pipeline.common.writing import cannot_write
 
 LOCK_FILE = "run.lock"
-TEMPORARY = re.compile(r"\.[^.].*\..+-[0-9a-f]{32}(\..*)?")
-"""Names of files that are being written, see `deephash_pipeline.common.stores.temporary_name`."""
 
 
 class RunLock:
