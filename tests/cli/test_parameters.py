@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from deephash_pipeline.project.parameters import flatten
+from deephash_pipeline.common.parameters import flatten
 from tests.configuration import CONF, configured
 
 

@@ -13,10 +13,9 @@ from deephash_pipeline.cli.columns import print_columns
 from deephash_pipeline.cli.project_faults import enter_project
 from deephash_pipeline.cli.provenance import ENV_HELP, split_params
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.common.parameters import faults_in_one_line
+from deephash_pipeline.common.parameters import faults_in_one_line, flatten
 from deephash_pipeline.project.environments import LayeredConfigLoader
 from deephash_pipeline.project.origins import origins
-from deephash_pipeline.project.parameters import flatten
 
 SHARED = ("experiment", "protocol")
 """Groups that concern every method."""

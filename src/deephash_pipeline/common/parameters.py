@@ -23,6 +23,22 @@ class Parameters(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+def flatten(name: str, value: Any) -> dict[str, Any]:
+    """Turn nested mappings and models into dotted names and values.
+
+    Example:
+        >>> flatten("clock", {"hands": {"hour": 1, "minute": 2}})
+        {'clock.hands.hour': 1, 'clock.hands.minute': 2}
+    """
+    value = value.model_dump(serialize_as_any=True) if isinstance(value, BaseModel) else value
+    if not isinstance(value, Mapping) or (name and not value):
+        return {name: value}
+    flat: dict[str, Any] = {}
+    for key, part in value.items():
+        flat |= flatten(f"{name}.{key}" if name else str(key), part)
+    return flat
+
+
 Model = TypeVar("Model", bound=BaseModel)
 
 

@@ -31,13 +31,6 @@ class Candidate(NamedTuple):
     codes: NDArray[np.uint8]
 
 
-class CandidateCodes(NamedTuple):
-    """Packed codes (n, bytes) and labels of the training images, which held-out ones are queries of."""
-
-    codes: NDArray[np.uint8]
-    labels: NDArray[np.int64] | NDArray[np.uint8]
-
-
 def held_out_map(
     hasher: ImageHasher,
     queries: LabelledImages,

@@ -16,7 +16,7 @@ from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.own_settings import own_settings
 from deephash_pipeline.common.parameters import faults_in_one_line
 from deephash_pipeline.common.randomness import derive_seed
-from deephash_pipeline.deephash.candidates import NAMES, Candidate, CandidateCodes, held_out_map, without_fine_tuning
+from deephash_pipeline.deephash.candidates import NAMES, Candidate, held_out_map, without_fine_tuning
 from deephash_pipeline.deephash.experiment import ClassifierRun, Experiment, Run
 from deephash_pipeline.deephash.features import PHOTOGRAPHS
 from deephash_pipeline.deephash.fine_tune import PreTrainedWeights, fine_tune
@@ -179,7 +179,7 @@ class DeepHash(TransformerMixin, BaseEstimator, ImageHasher):  # type: ignore[mi
         best = int(np.argmax(scores))
         hasher, codes = candidates[best]
         self._compose(*hasher._fitted(), self.device)
-        self._database = CandidateCodes(codes, training_set.labels)
+        self._database = (codes, training_set.labels)
         self.learned_by_ = hasher.description.method
         self.validation_map_, self.validation_chance_ = scores[best], float("nan")
         if not len(held_out.labels):

@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 
 from deephash_pipeline.common.cell import Cell, seed_of_replicate
 from deephash_pipeline.common.devices import resolve_device
-from deephash_pipeline.common.parameters import Parameters
+from deephash_pipeline.common.parameters import Parameters, flatten
 from deephash_pipeline.networks import OWN_NETWORKS, Trunk, TrunkParameters, build_trunk, require_network, usual_input
 from deephash_pipeline.networks.layers import Shape
 from deephash_pipeline.training import CheckpointFolder, TrainingParameters, TrainingRun
@@ -131,8 +131,7 @@ class StageRun:
         if self.experiment.network not in OWN_NETWORKS:
             weights = self.experiment.trunk.weights
             described["trunk"] = self.experiment.trunk.of_hasher() | ({"weights": weights} if weights else {})
-        named = pd.json_normalize(described).to_dict("records")[0]
-        return {"network": self.experiment.network, **{str(name): value for name, value in named.items()}}
+        return {"network": self.experiment.network, **flatten("", described)}
 
     def engine_run(
         self, parameters: StageParameters, seed: int, after_epoch: Callable[[], dict[str, float]] | None = None

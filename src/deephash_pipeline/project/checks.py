@@ -12,14 +12,14 @@ from pydantic import BaseModel, ValidationError
 
 from deephash_pipeline.common.devices import resolve_device
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.common.parameters import faults_in_one_line, refuse_booleans_for_numbers
+from deephash_pipeline.common.parameters import faults_in_one_line, flatten, refuse_booleans_for_numbers
 from deephash_pipeline.deephash.experiment import Experiment
 from deephash_pipeline.pipeline_registry import OTHER_PIPELINES
 from deephash_pipeline.pipelines.grid import DEEP_RIVALS, grid_parameters
 from deephash_pipeline.pipelines.names import FIELD_AT_A_GLANCE
 from deephash_pipeline.project.datasets.atomic_file import AtomicFileDataset
 from deephash_pipeline.project.freshness.graph import BENCHMARK_FILE, Catalog
-from deephash_pipeline.project.parameters import flatten, unread_parameters
+from deephash_pipeline.project.parameters import unread_parameters
 from deephash_pipeline.project.replicate import REPLICATE
 from deephash_pipeline.retrieval.protocols import require_protocol
 

@@ -30,8 +30,9 @@ from kedro.config import MissingConfigException, OmegaConfigLoader
 from omegaconf import OmegaConf
 
 from deephash_pipeline.common.errors import InputError, blamed_on
+from deephash_pipeline.common.parameters import flatten
 from deephash_pipeline.project.other_numbers import refuse_other_numbers
-from deephash_pipeline.project.parameters import flatten, unread_parameters, with_defaults
+from deephash_pipeline.project.parameters import unread_parameters, with_defaults
 from deephash_pipeline.project.policy import without_policy
 from deephash_pipeline.project.replicate import SEED_FOLDER, replicate_of, require_replicate, seed_folder
 

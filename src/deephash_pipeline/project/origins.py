@@ -4,8 +4,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from deephash_pipeline.common.parameters import flatten
 from deephash_pipeline.project.environments import BENCHMARK, LayeredConfigLoader
-from deephash_pipeline.project.parameters import DEFAULT, flatten
+from deephash_pipeline.project.parameters import DEFAULT
 
 OF_GLOBALS = re.compile(r"\$\{globals: *([\w.]+)[^}]*\}")
 """A whole value that is that of a global."""

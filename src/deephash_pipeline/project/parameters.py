@@ -3,21 +3,8 @@
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from pydantic import BaseModel
-
 DEFAULT = "default"
 """Name of the block of a group whose values the others have where they say nothing."""
-
-
-def flatten(name: str, value: Any) -> dict[str, Any]:
-    """Turn nested mappings and models into dotted names and values."""
-    value = value.model_dump(serialize_as_any=True) if isinstance(value, BaseModel) else value
-    if not isinstance(value, Mapping) or (name and not value):
-        return {name: value}
-    flat: dict[str, Any] = {}
-    for key, part in value.items():
-        flat |= flatten(f"{name}.{key}" if name else str(key), part)
-    return flat
 
 
 def merged(under: Any, over: Any) -> Any:

@@ -21,6 +21,7 @@ from optuna.trial import FrozenTrial, TrialState
 from sqlalchemy.exc import DatabaseError
 
 from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.parameters import flatten
 from deephash_pipeline.common.randomness import derive_seed
 from deephash_pipeline.common.working_place import CODE_DIGEST, FORCED, WorkingPlace
 from deephash_pipeline.common.writing import cannot_write
@@ -144,14 +145,7 @@ def configuration_digest(job: TrialJob, code: str | None = None) -> str:
         "experiment": job.run.experiment.model_dump(mode="json", exclude={"device"}),
         "cell": job.run.name,
         # Without what is searched, so that the winner may be put into the configuration.
-        "method": {
-            name: value
-            for name, value in pd.json_normalize(job.method.model_dump(mode="json", serialize_as_any=True))
-            .iloc[0]
-            .to_dict()
-            .items()
-            if name not in space
-        },
+        "method": {name: value for name, value in flatten("", job.method).items() if name not in space},
         "tuning": job.tuning.model_dump(mode="json", exclude={"trials"}),
     }
     digest = blake2b(json.dumps(described, sort_keys=True, default=str).encode(), digest_size=8)

@@ -10,7 +10,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.errors import InputError, blamed_on
 from deephash_pipeline.images.sources.collection import ImageCollection, Rows, collect, name_below, require_files
 from deephash_pipeline.images.sources.source import SplitImages
 
@@ -93,12 +93,8 @@ def read_label_list(path: Path, class_names: Sequence[str] | None = None) -> tup
         ...     read_label_list(Path(folder, "train.txt"), ["sky", "sea", "sun"])[0]
         [('a.jpg', ['sea', 'sun']), ('b.jpg', ['sky'])]
     """
-    try:
+    with blamed_on(path, "put the list there, in UTF-8, one line `path 0 1 0 ...` an image"):
         text = path.read_text("utf-8-sig")
-    except FileNotFoundError as error:
-        raise InputError(f"{path} is missing: put the list there, one line `path 0 1 0 ...` an image.") from error
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} cannot be read as text ({error}): save it again, as UTF-8.") from error
     lines = [(number, line.strip()) for number, line in enumerate(text.splitlines(), start=1) if line.strip()]
     if not lines:
         raise InputError(f"{path} is empty: write one line `path 0 1 0 ...` an image.")
@@ -117,7 +113,5 @@ def read_label_list(path: Path, class_names: Sequence[str] | None = None) -> tup
 
 
 def _names_in(path: Path) -> list[str]:
-    try:
+    with blamed_on(path, "write the name of a class on each line, in UTF-8"):
         return [line.strip() for line in path.read_text("utf-8-sig").splitlines() if line.strip()]
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} cannot be read: write the name of a class on each line, in UTF-8.") from error

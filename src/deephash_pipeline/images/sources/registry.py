@@ -6,6 +6,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.parameters import faults_in_one_line
 from deephash_pipeline.common.registry import Registry
 from deephash_pipeline.images.sources.source import ImageSource
 
@@ -39,5 +40,4 @@ def parse_source(parameters: dict[str, Any]) -> ImageSource:
     try:
         return SOURCES[kind].model_validate(parameters)
     except ValidationError as error:
-        faults = "; ".join(f"{'.'.join(map(str, (kind, *fault['loc'])))}: {fault['msg']}" for fault in error.errors())
-        raise InputError(f"the image source cannot be used, mend these parameters of it: {faults}.") from error
+        raise InputError(f"the image source of kind {kind} cannot be used: {faults_in_one_line(error)}") from error

@@ -20,9 +20,10 @@ from pydantic_core import to_jsonable_python
 
 from deephash_pipeline.common.devices import resolve_device, resolve_precision
 from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.parameters import flatten
 from deephash_pipeline.project.datasets import FilesDataset, ImageSourceDataset
 from deephash_pipeline.project.datasets.atomic_file import AtomicFileDataset
-from deephash_pipeline.project.parameters import flatten, is_parameter
+from deephash_pipeline.project.parameters import is_parameter
 from deephash_pipeline.project.replicate import NUMBER_OF_SEED, of_any_seed
 from deephash_pipeline.provenance.code import platform_version
 from deephash_pipeline.provenance.digests import file_digest, text_digest

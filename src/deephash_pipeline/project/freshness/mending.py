@@ -9,10 +9,10 @@ from kedro.framework.project import pipelines
 from kedro.pipeline import Pipeline
 from kedro.pipeline.node import Node
 
+from deephash_pipeline.common.parameters import flatten
 from deephash_pipeline.pipelines.names import FIELD
 from deephash_pipeline.project.freshness.graph import Catalog, ProjectGraph
 from deephash_pipeline.project.freshness.waiting import waiting_nodes
-from deephash_pipeline.project.parameters import flatten
 from deephash_pipeline.project.replicate import REPLICATE
 
 

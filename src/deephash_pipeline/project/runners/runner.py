@@ -53,24 +53,24 @@ class GridRunner(AbstractRunner):
         workers: how many nodes run side by side at most; as many as there are cores by default.
         on_error: whether nodes that do not need a failed one still run (``continue``), or no more start (``stop``).
         is_async: argument of Kedro's interface.
-        unknown: `policy`, how strict the run is; and what there is not, such as a misspelt argument.
+        policy: how strict the run is.
+        unknown: what there is not, such as a misspelt argument.
 
     Raises:
         InputError: an argument is unknown or out of its range, or `is_async`.
     """
 
-    @validated
+    @partial(validated, skip=["policy"])
     def __init__(
         self,
         workers: Annotated[int, Field(ge=1)] | None = None,
         on_error: Literal["continue", "stop"] = "continue",
         is_async: bool = False,
+        policy: Policy | None = None,
         **unknown: Any,
     ) -> None:
         super().__init__()
-        self.policy = Policy()
-        if isinstance(unknown.get("policy"), Policy):
-            self.policy = unknown.pop("policy")
+        self.policy = policy or Policy()
         if unknown:
             raise InputError(
                 f"a runner knows no `{next(iter(unknown))}`: give workers or on_error, and to RayRunner address or gpus"

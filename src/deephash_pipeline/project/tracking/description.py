@@ -13,9 +13,10 @@ from kedro.io import CatalogProtocol, DataCatalog
 from kedro.pipeline import Pipeline
 
 from deephash_pipeline.common.cell import seed_of_replicate
+from deephash_pipeline.common.parameters import flatten
 from deephash_pipeline.project.datasets.atomic_file import AtomicFileDataset
 from deephash_pipeline.project.freshness.hook import command
-from deephash_pipeline.project.parameters import flatten, is_parameter
+from deephash_pipeline.project.parameters import is_parameter
 from deephash_pipeline.project.tracking.store import Metric
 from deephash_pipeline.provenance import code_version
 from deephash_pipeline.provenance.manifest import DamagedError, read_manifest
