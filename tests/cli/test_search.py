@@ -299,7 +299,7 @@ def test_a_cell_that_has_not_been_run_is_refused_with_its_remedy(command, photos
     monkeypatch.chdir(new_project("nothing has been run"))
     message = one_line(command("index", "build", "i", "--hasher", "digits/itq.b48", photos))
     assert "itq.b48 of digits has not been run" in message
-    assert "deephash-pipeline run --env=digits" in message
+    assert "`kedro run --pipelines=full --to-outputs=class_names,itq.b48.encoder," in message
 
 
 @pytest.fixture

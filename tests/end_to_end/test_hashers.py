@@ -66,7 +66,7 @@ def test_the_folder_for_the_hub_has_the_metrics_and_the_command_of_the_run(
         (["digits", "itq.b13"], "unknown cell `itq.b13`: there are itq.b12, itq.b16"),
         (["digits", "itk.b12"], "unknown cell `itk.b12`: methods are lsh"),
         (["mnist", "itq.b48"], "itq.b48 of mnist has not been run"),
-        (["digits", "itq.b64"], "deephash-pipeline run --env=digits --pipelines=long_codes"),
+        (["digits", "itq.b64"], "`kedro run --pipelines=long_codes --to-outputs=itq.b64.encoder --env=digits` in "),
     ],
 )
 def test_what_is_not_there_is_refused_with_what_is(finished_project, tmp_path, monkeypatch, arguments, message):

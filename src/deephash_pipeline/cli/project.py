@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 from kedro import __version__ as kedro_version
-from kedro.framework.project import pipelines
 from kedro.framework.session import KedroSession
 from kedro.io import DatasetError
+from kedro.pipeline import Pipeline
 
 from deephash_pipeline.cli.project_faults import refuse_characters
 from deephash_pipeline.cli.provenance import catalog_of
@@ -21,9 +21,9 @@ from deephash_pipeline.common.writing import cannot_write
 from deephash_pipeline.deephash import ImageHasher
 from deephash_pipeline.hashers.files import is_hasher
 from deephash_pipeline.pipelines.grid import ALL_CODE_LENGTHS, METHODS, cells
-from deephash_pipeline.pipelines.names import FIELD, LONG_CODES
-from deephash_pipeline.pipelines.shared.hashers import PARTS_OF_HASHERS, hasher_of_cell
+from deephash_pipeline.pipelines.shared.hashers import hasher_of_cell, parts_of_hasher
 from deephash_pipeline.project.environments import environments
+from deephash_pipeline.project.freshness.mending import mending_command
 
 PYPROJECT = f"""\
 [tool.kedro]
@@ -85,27 +85,13 @@ def hasher_of_run(benchmark: str, cell: str) -> ImageHasher:
     try:
         return hasher_of_cell(catalog, wanted)
     except DatasetError as error:
+        own, *shared = parts_of_hasher(wanted)
+        # Where all is there, something is damaged, maybe on the way to the cell's own.
+        lacking = [name for name in (own, *shared) if not catalog.exists(name)] or [own]
+        command = mending_command(lacking, Pipeline([]), catalog, {"env": benchmark}, None)
         raise InputError(
-            f"{cell} of {benchmark} has not been run, {str(error).partition(':')[0]}: "
-            f"deephash-pipeline run --env={benchmark}{_options_that_make(wanted, catalog)}"
+            f"{cell} of {benchmark} has not been run, {str(error).partition(':')[0]}: `{command}` in {project_root()}"
         ) from error
-
-
-def _options_that_make(cell: Cell, catalog: Any) -> str:
-    """Name the pipeline of a cell, and what its hasher is put together from as far as that is not there."""
-    made_by = next(name for name in ("full", FIELD, LONG_CODES) if f"{cell.namespace}.codes" in _outputs(name))
-    whole = f"{cell.namespace}.hasher"
-    parts = [whole] if whole in _outputs(made_by) else [f"{cell.namespace}.encoder", *PARTS_OF_HASHERS]
-    lacking = [name for name in parts if not catalog.exists(name)]
-    of_pipeline = "" if made_by == "full" else f" --pipelines={made_by}"
-    # Where all is there, it is damaged.
-    selected = f" --to-outputs={','.join(lacking)}" if lacking else f" --namespaces={cell.namespace} --force"
-    return of_pipeline + selected
-
-
-def _outputs(pipeline: str) -> set[str]:
-    outputs: set[str] = pipelines[pipeline].all_outputs()
-    return outputs
 
 
 def parsed_cell(name: str) -> Cell:
