@@ -12,13 +12,13 @@ FOLDER = {"kind": "folder", "image_size": 8, "channels": 1}
     [
         ({}, "kind"),
         ({"kind": "lmdb"}, "'lmdb'"),
-        ({"kind": "digits", "image_sise": 28}, "digits.image_sise: Extra inputs"),
-        ({"kind": "digits", "image_size": 0}, "digits.image_size: "),
-        ({"kind": "folder", "image_size": 32, "channels": 2}, "folder.channels: "),
-        ({"kind": "folder", "channels": 1}, "folder.image_size: Field required"),
+        ({"kind": "digits", "image_sise": 28}, "`digits`: image_sise: Extra inputs"),
+        ({"kind": "digits", "image_size": 0}, "`digits`: image_size: "),
+        ({"kind": "folder", "image_size": 32, "channels": 2}, "`folder`: channels: "),
+        ({"kind": "folder", "channels": 1}, "`folder`: image_size: Field required"),
         (FOLDER | {"splits": {"training": "train"}}, "training and query"),
         ({"kind": "torchvision", "name": "ImageNet"}, "'CIFAR100'"),
-        ({"kind": "csv", "image_size": 8, "channels": 1, "split": "train"}, "csv.split: Extra inputs"),
+        ({"kind": "csv", "image_size": 8, "channels": 1, "split": "train"}, "`csv`: split: Extra inputs"),
         (FOLDER | {"splits": {"all": ".", "query": "test"}}, "all alone"),
         (FOLDER | {"labelled": False, "class_folder": "parent"}, "leave it out where labelled is false"),
         (None, "source is None"),
@@ -31,7 +31,7 @@ def test_wrong_parameters_are_named_in_one_line(parameters, fault):
 
 
 def test_all_wrong_parameters_are_reported_at_once():
-    with pytest.raises(InputError, match=r"folder\.image_size: .*; folder\.channels: "):
+    with pytest.raises(InputError, match=r"`folder`: image_size: .*; channels: "):
         parse_source({"kind": "folder", "image_size": 0, "channels": 2})
 
 

@@ -93,7 +93,9 @@ def read_label_list(path: Path, class_names: Sequence[str] | None = None) -> tup
         ...     read_label_list(Path(folder, "train.txt"), ["sky", "sea", "sun"])[0]
         [('a.jpg', ['sea', 'sun']), ('b.jpg', ['sky'])]
     """
-    with blamed_on(path, "put the list there, in UTF-8, one line `path 0 1 0 ...` an image"):
+    if not path.is_file():
+        raise InputError(f"{path} is missing: put the list there, one line `path 0 1 0 ...` an image.")
+    with blamed_on(path, "save it again, as UTF-8"):
         text = path.read_text("utf-8-sig")
     lines = [(number, line.strip()) for number, line in enumerate(text.splitlines(), start=1) if line.strip()]
     if not lines:

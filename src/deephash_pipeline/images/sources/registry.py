@@ -40,4 +40,4 @@ def parse_source(parameters: dict[str, Any]) -> ImageSource:
     try:
         return SOURCES[kind].model_validate(parameters)
     except ValidationError as error:
-        raise InputError(f"the image source of kind {kind} cannot be used: {faults_in_one_line(error)}") from error
+        raise InputError(f"image source `{kind}`: {faults_in_one_line(error)}") from error
