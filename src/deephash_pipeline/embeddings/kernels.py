@@ -14,7 +14,7 @@ _SMALLEST, _LARGEST = 1e-200, 1e200
 TINY = float(np.finfo(np.float32).tiny)
 
 
-@compiled(fastmath=_SUMS)
+@compiled(fastmath=_SUMS, no_cfunc_wrapper=True)
 def scale_to_1(rows: NDArray[Any], unit: NDArray[np.float32]) -> bool:
     """Write vectors of length 1 in the same directions; return whether all have one.
 
@@ -46,7 +46,7 @@ def scale_to_1(rows: NDArray[Any], unit: NDArray[np.float32]) -> bool:
     return all_have
 
 
-@compiled(fastmath=_SUMS)
+@compiled(fastmath=_SUMS, no_cfunc_wrapper=True)
 def settle(
     outputs: NDArray[np.float32],
     unit: NDArray[np.float32],
@@ -79,7 +79,7 @@ def settle(
                 of_row[bit] = -TINY if -TINY < exact < 0 else exact
 
 
-@compiled(fastmath=_SUMS)
+@compiled(fastmath=_SUMS, no_cfunc_wrapper=True)
 def count_outside(unit: NDArray[np.float32], direction: NDArray[np.float32], least: float, most: float) -> int:
     """Count vectors, float32 (n, width), whose product with another, float32 (width,), is not between two numbers."""
     outside = 0

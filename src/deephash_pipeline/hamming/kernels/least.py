@@ -53,7 +53,8 @@ def _list_least(scores: Any, firsts: Any, places: Any) -> None:
     _, queries, k = places.shape
     keys = np.empty(k, dtype=np.int64)
     for query in range(queries):
-        keys[:] = _NONE
+        for place in range(k):
+            keys[place] = _NONE
         of_query, item = scores[query], 0
         for number in range(len(firsts)):
             while item < min(firsts[number], len(of_query)):
@@ -67,7 +68,8 @@ def _list_least(scores: Any, firsts: Any, places: Any) -> None:
                     sink(keys, 0, k)
                 item += 1
             found = places[number, query]
-            found[:] = keys
+            for place in range(k):
+                found[place] = keys[place]
             sort(found, k)
             for place in range(k):
                 found[place] &= _PLACE_MASK
