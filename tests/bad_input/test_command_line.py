@@ -12,7 +12,7 @@ from deephash_pipeline.cli import project_faults, refusals
 from deephash_pipeline.cli.main import cli
 from deephash_pipeline.cli.provenance import open_catalog
 from deephash_pipeline.common.devices import resolve_device
-from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.errors import InputError, chain_of
 from deephash_pipeline.project.checks import SoundRun
 
 HUGE = "9999999999999999999999"
@@ -158,4 +158,4 @@ def test_a_device_that_is_not_there_or_not_supported_is_refused(device):
 def test_of_errors_within_each_other_the_one_that_says_what_to_do_is_shown():
     error = DatasetError("failed while loading")
     error.__cause__ = InputError("mend the file")
-    assert str(next(refusals.causes(error))) == "mend the file"
+    assert str(refusals.known_fault(chain_of(error))) == "mend the file"

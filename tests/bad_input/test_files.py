@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from kedro.io import DatasetError
 
-from deephash_pipeline.cli.refusals import causes, explained
+from deephash_pipeline.cli.refusals import explained
+from deephash_pipeline.common.errors import chain_of
 from deephash_pipeline.project import datasets
 from tests.project.datasets.kinds import KINDS
 
@@ -87,6 +88,6 @@ def test_a_file_that_is_another_thing_is_an_error_of_one_line(tmp_path, monkeypa
     path.write_bytes(CONTENTS[content])
     with pytest.raises(Exception) as caught:
         DATASETS[name](path.as_posix()).load()
-    links = list(causes(caught.value))
+    links = chain_of(caught.value)
     assert any(isinstance(link, DatasetError) for link in links) or explained(links) is not None
     assert sorted(tmp_path.iterdir()) == [path]

@@ -5,7 +5,8 @@ import errno
 import pytest
 
 from deephash_pipeline.cli import cli, main
-from deephash_pipeline.cli.refusals import causes, explained
+from deephash_pipeline.cli.refusals import explained
+from deephash_pipeline.common.errors import chain_of
 
 MACHINE = [
     (
@@ -31,13 +32,13 @@ def without_configuration(tmp_path, monkeypatch):
 def test_what_the_machine_refuses_is_explained(error, named):
     wrapper = RuntimeError("a node failed")
     wrapper.__cause__ = error
-    found = explained(list(causes(wrapper)))
+    found = explained(chain_of(wrapper))
     assert named in str(found)
 
 
 def test_a_bug_is_not_explained_away():
     for bug in (TypeError("no"), KeyError("x"), OSError("no number"), AssertionError("no")):
-        assert explained(list(causes(bug))) is None
+        assert explained(chain_of(bug)) is None
 
 
 def test_ctrl_c_during_imports_is_one_line(monkeypatch, capsys):

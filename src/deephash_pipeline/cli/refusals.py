@@ -8,7 +8,7 @@ import logging
 import re
 import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
@@ -52,7 +52,7 @@ def one_line_errors(callback: Callable[..., Any]) -> Callable[..., Any]:
             reported.exit_code = 128 + signal.SIGINT  # type: ignore[misc]
             raise reported from interruption
         except Exception as error:
-            if (cause := known_fault(list(causes(error)))) is None:
+            if (cause := known_fault(chain_of(error))) is None:
                 raise
             logger.debug("details", exc_info=error)
             said = END_OF_FAULT.sub(";", WORDS_OF_LIBRARIES.sub("", str(cause))).replace("\n  ", ": ")
@@ -69,13 +69,6 @@ def show_all_characters() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper) and stream.encoding.lower().replace("-", "") != "utf8":
             stream.reconfigure(errors="backslashreplace")
-
-
-def causes(error: BaseException) -> Iterator[BaseException]:
-    """Walk from an error to the first cause, most specific first."""
-    chain = chain_of(error)
-    yield from (link for link in chain if isinstance(link, InputError))
-    yield from chain
 
 
 def refuse_empty(context: click.Context) -> None:

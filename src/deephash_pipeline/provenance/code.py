@@ -1,7 +1,7 @@
 """Which code made a file or a run."""
 
 import platform
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 
 
@@ -29,8 +29,4 @@ def code_version(folder: Path) -> dict[str, str]:
 
 def platform_version() -> dict[str, str]:
     """Name the versions of Python and PyTorch, by which results may differ in their last digits."""
-    found = {"python": platform.python_version()}
-    try:
-        return found | {"pytorch": version("torch")}
-    except PackageNotFoundError:
-        return found
+    return {"python": platform.python_version(), "pytorch": version("torch")}
