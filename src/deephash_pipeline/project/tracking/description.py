@@ -15,7 +15,7 @@ from kedro.pipeline import Pipeline
 from deephash_pipeline.common.cell import seed_of_replicate
 from deephash_pipeline.common.parameters import flatten
 from deephash_pipeline.project.datasets.atomic_file import AtomicFileDataset
-from deephash_pipeline.project.freshness.hook import command
+from deephash_pipeline.project.freshness.hook import RAW_IMAGES, command
 from deephash_pipeline.project.parameters import is_parameter
 from deephash_pipeline.project.tracking.store import Metric
 from deephash_pipeline.provenance import code_version
@@ -26,7 +26,6 @@ TAGGED_PACKAGES = ("deephash-pipeline", "kedro", "mlflow", "numpy", "torch")
 CODE_TAGS = {"git_commit": "mlflow.source.git.commit", "git_dirty": "git_dirty"}
 
 LONGEST_PARAMETER = 500
-RAW_IMAGES_KEY = "raw_images"
 SEED = "experiment.seed"
 LONGEST_TAG = 5000
 DEFAULT_ENVIRONMENT = "digits"
@@ -135,8 +134,8 @@ def manifest_facts(catalog: CatalogProtocol[Any, Any], name: str) -> tuple[dict[
         replicate = next((origin.parameters[key] for key in of_cells if key.endswith(".replicate")), 1)
         known["seed"] = seed_of_replicate(known[SEED], replicate)
     digests = {**origin.inputs, name: manifest.digest}
-    if RAW_IMAGES_KEY in known:
-        digests[RAW_IMAGES_KEY] = known.pop(RAW_IMAGES_KEY)
+    if RAW_IMAGES in known:
+        digests[RAW_IMAGES] = known.pop(RAW_IMAGES)
     return {f"digest.{key}": digest for key, digest in digests.items()}, as_texts("", known)
 
 
