@@ -21,9 +21,10 @@ class LateHooks:
         from deephash_pipeline.project.configured import NamedParameters
         from deephash_pipeline.project.freshness import Provenance
         from deephash_pipeline.project.hooks import ResultTable
+        from deephash_pipeline.project.last_run import LastRun
         from deephash_pipeline.project.tracking import MlflowTracking
 
-        return NamedParameters(), ResultTable(), MlflowTracking(), Provenance(), SoundRun()
+        return NamedParameters(), ResultTable(), MlflowTracking(), LastRun(), Provenance(), SoundRun()
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self._made)
