@@ -28,6 +28,7 @@ from deephash_pipeline.photographs import list_images
 from deephash_pipeline.photographs.duplicates import finding
 from deephash_pipeline.photographs.duplicates.candidates import candidates
 from deephash_pipeline.photographs.duplicates.fingerprints import Fingerprints, fingerprints
+from deephash_pipeline.photographs.duplicates.frequencies import low_frequencies, oriented, perceptual_hashes
 from deephash_pipeline.photographs.duplicates.groups import read_photo
 from deephash_pipeline.photographs.duplicates.levels import Level
 from deephash_pipeline.photographs.duplicates.registration import Picture, register
@@ -149,12 +150,12 @@ def distances(
     """Of each edit to each original, by several methods."""
     raw = [prints.features.astype(np.float32) for prints in (edits, originals)]
     codes = [code(z) for z in raw]
-    pixels = np.minimum(*(hamming(edits.hashes[:, turned], originals.hashes[:, 0]) for turned in (0, 1)))
+    low = [low_frequencies(prints.greys) for prints in (edits, originals)]
+    pixels = np.minimum(*(hamming(*map(perceptual_hashes, (oriented(low[0], turned), low[1]))) for turned in (0, 1)))
     by_256, by_128 = (hamming(codes[0][:, :size], codes[1][:, :size]) for size in (32, 16))
     joined = Fingerprints(
         np.arange(len(edits.greys) + len(originals.greys)),
         np.concatenate([edits.features, originals.features]),
-        np.concatenate([edits.hashes, originals.hashes]),
         [*edits.greys, *originals.greys],
         [],
     )

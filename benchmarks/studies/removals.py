@@ -31,6 +31,7 @@ from deephash_pipeline.photographs import list_images
 from deephash_pipeline.photographs.duplicates.candidates import candidates
 from deephash_pipeline.photographs.duplicates.finding import PATIENCE, Copies
 from deephash_pipeline.photographs.duplicates.fingerprints import GREY, fingerprints
+from deephash_pipeline.photographs.duplicates.frequencies import resized
 from deephash_pipeline.photographs.duplicates.groups import Group, Photo, read_photo
 from deephash_pipeline.photographs.duplicates.levels import Level
 from deephash_pipeline.photographs.duplicates.proposals import proposed
@@ -39,7 +40,6 @@ from deephash_pipeline.photographs.duplicates.registration import (
     Picture,
     Registration,
     register,
-    resized,
     scaled,
 )
 

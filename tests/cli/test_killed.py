@@ -6,6 +6,7 @@ DEEPHASH_KILLS sets how often.
 import json
 import os
 import signal
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from deephash_pipeline.deephash.feature_hash import learned_hash
 from deephash_pipeline.hamming.replacing import own_files
 from deephash_pipeline.hashing import ITQ
 from deephash_pipeline.photographs import ImageIndex
+from deephash_pipeline.photographs.duplicates.kept import read_kept
 from deephash_pipeline.photographs.stored import SHIPPED
 from tests.cli import killed
 from tests.cli.test_photographs import write_photos
@@ -140,3 +142,43 @@ def test_duplicates_that_are_killed_leave_outputs_whole_or_not_there_and_the_ind
         assert files_in(folder) == before
     assert run(find)[0] == 0
     assert {path: path.read_bytes() for path in outputs.values()} == expected
+
+
+def test_first_looks_at_once_or_killed_find_the_same_and_leave_of_what_they_keep_all_or_nothing(
+    run, undisturbed, tmp_path
+):
+    folder, _ = undisturbed
+    index, paths = folder / "x.index", [path for row in TWICE for path in files_of(folder, row)]
+
+    def look(name, seconds=None):
+        return run(("duplicates", *paths, "--index", index, "--json", tmp_path / name, "--overwrite"), seconds)
+
+    def forget():
+        (index / "fingerprints.npz").unlink(missing_ok=True)
+
+    forget()
+    status, seconds = look("alone.json")
+    assert status == 0
+    expected, known, before = (tmp_path / "alone.json").read_bytes(), read_kept(index), files_in(folder).keys()
+    assert known.prints.keys() == {photo for pair in known.verdicts for photo in pair}
+
+    def require_known():
+        read = read_kept(index)
+        assert (read.prints.keys(), read.verdicts) == (known.prints.keys(), known.verdicts)
+
+    forget()
+    with ThreadPoolExecutor(2) as pool:
+        assert [status for status, _ in pool.map(look, ("one.json", "other.json"))] == [0, 0]
+    assert (tmp_path / "one.json").read_bytes() == (tmp_path / "other.json").read_bytes() == expected
+    assert files_in(folder).keys() == before
+    require_known()
+    kills, at = 0, moments(seconds)
+    while kills < KILLS:
+        forget()
+        status, _ = look("killed.json", next(at))
+        kills += status != 0
+        if (index / "fingerprints.npz").exists():
+            require_known()
+        assert look("next.json")[0] == 0
+        assert (tmp_path / "next.json").read_bytes() == expected
+        require_known()

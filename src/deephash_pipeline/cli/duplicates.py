@@ -121,7 +121,7 @@ def duplicates(
     _check_reference(files, others, against)
     from deephash_pipeline.photographs.duplicates.finding import find_duplicates  # noqa: PLC0415 - after what is wrong
 
-    with ImageIndex.open(index, read_only=True, device="cpu", runtime="auto") if index else nullcontext() as images:
+    with ImageIndex.open(index, read_only=True, device="cpu", runtime="late") if index else nullcontext() as images:
         if images is not None and not (isinstance(images.index, HammingIndex) and images.index.features):
             raise InputError(f"{index} keeps no features: name one that was built without --hasher")
         found = find_duplicates(files, Network(device), level or Level.DEFAULT, others, images, keep_from)

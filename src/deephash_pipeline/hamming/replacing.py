@@ -157,7 +157,7 @@ def _is_own_archive(folder: Path, inside: str) -> bool:
     """Tell whether an archive is a column's, or has fingerprints, by the names of its parts."""
     try:
         with zipfile.ZipFile(folder / inside) as parts:
-            return {"about.npy", "hashes.npy" if inside == FINGERPRINTS else "codes.npy"} <= set(parts.namelist())
+            return {"about.npy", "greys.npy" if inside == FINGERPRINTS else "codes.npy"} <= set(parts.namelist())
     except (OSError, zipfile.BadZipFile):
         return False
 

@@ -5,6 +5,9 @@ from pathlib import Path
 
 from deephash_pipeline.common.extras import required
 
+from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.hashers.base import HasherDescription
+
 HASHER_KEY = "deephash_pipeline.hasher"
 """Of the metadata of both kinds."""
 ENCODER = "encoder."
@@ -27,6 +30,20 @@ def is_hasher(path: Path) -> bool:
             return HASHER_KEY in json.loads(file.read(length))["__metadata__"]
         except (ValueError, KeyError, TypeError, RecursionError):
             return False
+
+
+def described(path: Path) -> HasherDescription:
+    """Read what is stored beside the weights of a hasher, and not these.
+
+    Raises:
+        InputError: the file is not there, is damaged, or is no hasher.
+    """
+    try:
+        with path.open("rb") as file:
+            header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
+        return HasherDescription.model_validate(json.loads(header["__metadata__"][HASHER_KEY])["description"])
+    except (OSError, OverflowError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise InputError(f"hasher {path} cannot be read, {error!s:.200}: make or copy it again") from error
 
 
 def is_onnx_hasher(path: Path) -> bool:

@@ -106,6 +106,7 @@ class ImageIndex(CodedItems):
             device: device to encode on, ``auto``, ``cpu``, ``cuda`` or ``cuda:N``.
             runtime: runtime that computes codes. ``onnx`` takes the hasher that `index build` or `export-onnx` has put
                 into the folder, and needs no PyTorch; ``auto`` takes it where it is there and gives all that is kept.
+                ``late`` loads PyTorch when codes are computed for the first time.
             engine: engine of the codes in place of the folder, which then needs its hasher alone; see
                 `deephash_pipeline.engines`.
 

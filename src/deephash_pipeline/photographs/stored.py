@@ -2,11 +2,14 @@
 
 import os
 from contextlib import suppress
+from functools import lru_cache
 from hashlib import blake2b
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+import numpy as np
+from numpy.typing import NDArray
 from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 
@@ -23,7 +26,9 @@ from deephash_pipeline.hamming.replacing import (
     is_empty,
     tidy_former,
 )
-from deephash_pipeline.hashers import BaseHasher, OnnxHasher
+from deephash_pipeline.hashers import BaseHasher, HasherDescription, OnnxHasher
+from deephash_pipeline.hashers.base import EncodedPixels
+from deephash_pipeline.hashers.files import described
 from deephash_pipeline.provenance import content_digest
 
 if TYPE_CHECKING:
@@ -75,9 +80,42 @@ def write_picture(folder: Path, image: Image.Image, name: str, sync: bool = True
     return f"{PICTURES}/{path.name}"
 
 
-AskedRuntime = Literal["torch", "onnx", "auto"]
-"""What computes codes; ``auto`` is ONNX Runtime wherever the index has a model for it."""
+AskedRuntime = Literal["torch", "onnx", "auto", "late"]
+"""What computes codes; ``auto`` is ONNX Runtime wherever the index has a model for it.
+
+``late`` is PyTorch, which is loaded when it computes for the first time.
+"""
 RUNTIMES = {"torch": "PyTorch", "onnx": "ONNX Runtime"}
+
+
+class LateHasher(BaseHasher):
+    """Hasher of a file, of which no more than the description is read until it computes.
+
+    Args:
+        file: the file.
+        device: PyTorch device.
+
+    Raises:
+        InputError: the file is not there, is damaged, or is no hasher.
+
+    Example:
+        >>> LateHasher(Path("nowhere"), "cpu")
+        Traceback (most recent call last):
+        deephash_pipeline.common.errors.InputError: hasher nowhere cannot be read, ...
+    """
+
+    def __init__(self, file: Path, device: str) -> None:
+        self._description = described(file)
+        self._loaded = lru_cache(1)(lambda: _image_hasher().load(file, device))
+
+    @property
+    def description(self) -> HasherDescription:
+        """What is stored beside the weights."""
+        return self._description
+
+    def encode_pixels(self, pixels: NDArray[np.uint8]) -> EncodedPixels:
+        """Codes and features of decoded images, see `BaseHasher`."""
+        return self._loaded().encode_pixels(pixels)
 
 
 def stored_hasher(folder: Path, device: str, runtime: AskedRuntime) -> BaseHasher:
@@ -103,7 +141,7 @@ def stored_hasher(folder: Path, device: str, runtime: AskedRuntime) -> BaseHashe
         hasher = OnnxHasher.load(folder / ONNX_HASHER)
         hasher.require_made_from(folder / HASHER)
         return hasher
-    return _image_hasher().load(folder / HASHER, device)
+    return LateHasher(folder / HASHER, device) if runtime == "late" else _image_hasher().load(folder / HASHER, device)
 
 
 def _image_hasher() -> "type[ImageHasher]":

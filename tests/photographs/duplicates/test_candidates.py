@@ -2,24 +2,30 @@ import numpy as np
 import pytest
 
 from deephash_pipeline.photographs.duplicates import candidates
+from deephash_pipeline.photographs.duplicates.frequencies import low_frequencies, oriented, weighted
 
 
 @pytest.mark.parametrize("kept", [0, 50, 2**20])
-def test_a_picture_is_compared_with_the_ten_nearest_by_its_hash_however_many_are_near(kept, monkeypatch):
+def test_a_picture_is_compared_with_the_ten_most_alike_in_any_orientation_however_many_are(kept, monkeypatch):
     monkeypatch.setattr(candidates, "PAIRS_KEPT", kept)
-    generator = np.random.default_rng(0)
-    hashes = np.zeros((60, 8, 8), dtype=np.uint8)
-    hashes[..., 0] = 2 ** generator.integers(0, 8, (60, 8))
-    hashes[40:] = generator.integers(0, 256, (20, 8, 8), dtype=np.uint8)
+    rng = np.random.default_rng(0)
+    # Forty are one picture, turned and with noise, and twenty are others.
+    scene = rng.random((48, 64))
+    greys = [
+        np.rot90(scene, row % 4) + rng.normal(0, 0.02 + 0.001 * row, np.rot90(scene, row % 4).shape)
+        for row in range(40)
+    ]
+    greys = [(200 * grey).clip(0, 255).astype(np.uint8) for grey in [*greys, *rng.random((20, 48, 64))]]
     asked, among = np.arange(50), np.arange(10, 60)
-    bits = np.unpackbits(hashes, axis=2).astype(np.int64)
+    low = low_frequencies(greys)
+    turned = np.stack([weighted(oriented(low, orientation)) for orientation in range(8)])
     expected = []
     for one in asked:
-        distances = np.abs(bits[one, 0] - bits[among]).sum(axis=2).T.ravel()
+        likeness = (turned[:, among] @ turned[0, one]).ravel()
         others = np.tile(among, 8)
-        near = np.flatnonzero((distances <= candidates.HASH_RADIUS) & (others != one))
-        best = near[np.argsort(distances[near], kind="stable")][: candidates.MOST_BY_HASH]
-        expected += [(distances[place], one, others[place]) for place in best]
-    found = list(candidates._near_by_hash(hashes, asked, among))
-    assert sorted(found) == sorted([int(one), int(other)] for _, one, other in expected)
+        near = np.flatnonzero((likeness >= candidates.LEAST_LIKENESS) & (others != one))
+        best = near[np.argsort(-likeness[near], kind="stable")][: candidates.MOST_BY_FREQUENCIES]
+        expected += [(int(one), int(others[place])) for place in best]
+    found = list(candidates._near_by_frequencies(greys, asked, among))
+    assert sorted(found) == sorted(expected)
     assert len(found) == 400

@@ -1,10 +1,12 @@
 """One picture laid onto another."""
 
+from io import BytesIO
+
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import Image, ImageDraw
 
-from deephash_pipeline.photographs.duplicates.perceptual_hash import perceptual_hashes
+from deephash_pipeline.photographs.duplicates.frequencies import low_frequencies, oriented, perceptual_hashes, placed
 from deephash_pipeline.photographs.duplicates.registration import Picture, register
 
 
@@ -51,11 +53,43 @@ def test_a_flat_picture_agrees_with_nothing():
     assert register(flat, flat)[:2] == (0.0, 1.0)
 
 
-def test_hashes_of_eight_orientations_are_those_of_the_picture_in_each():
-    grey = np.random.default_rng(0).random((32, 32)).astype(np.float32)
-    found = perceptual_hashes(grey[np.newaxis])[0]
-    for transposed in (False, True):
-        for rows, columns in ((1, 1), (1, -1), (-1, 1), (-1, -1)):
-            turned = (grey.T if transposed else grey)[::rows, ::columns]
-            place = 4 * transposed + 2 * (rows < 0) + (columns < 0)
-            assert (perceptual_hashes(turned[np.newaxis].copy())[0, 0] == found[place]).all()
+def turned_as(image, orientation):
+    turned = image.transpose(Image.Transpose.TRANSPOSE) if orientation & 4 else image
+    turned = turned.transpose(Image.Transpose.FLIP_TOP_BOTTOM) if orientation & 2 else turned
+    return turned.transpose(Image.Transpose.FLIP_LEFT_RIGHT) if orientation & 1 else turned
+
+
+@pytest.mark.parametrize("orientation", range(8))
+def test_frequencies_in_an_orientation_are_those_of_the_picture_in_it(orientation):
+    grey = Image.fromarray(np.random.default_rng(0).random((48, 64)).astype(np.float32))
+    turned = turned_as(grey, orientation)
+    found = oriented(low_frequencies([np.asarray(grey)]), orientation)
+    expected = low_frequencies([np.asarray(turned)])
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+    assert (perceptual_hashes(found) == perceptual_hashes(expected)).all()
+    # A point of the turned picture is where the map says.
+    x, y = 0.3, 0.8
+    across, down = placed(orientation) @ [x, y, 1]
+    here = turned.getpixel((int(x * turned.width), int(y * turned.height)))
+    assert here == grey.getpixel((int(across * grey.width), int(down * grey.height)))
+
+
+@pytest.mark.parametrize("orientation", [0, 5])
+def test_what_strong_compression_has_left_of_a_small_picture_agrees_with_it_in_its_frame(orientation):
+    small, file = scene(1).resize((36, 27), Image.Resampling.LANCZOS), BytesIO()
+    noise = np.random.default_rng(0).normal(0, 30, (27, 36))
+    Image.fromarray(np.clip(np.asarray(small) + noise, 0, 255).astype(np.uint8)).save(file, "JPEG", quality=10)
+    found = register(picture(turned_as(Image.open(file), orientation)), picture(scene(1)))
+    assert 0.57 < found.agreement < 0.7
+    np.testing.assert_array_equal(found.placement, placed(orientation))
+    assert register(picture(Image.open(file)), picture(scene(2))).agreement < 0.5
+
+
+def test_a_text_leaves_the_correlation_of_all_else_and_counts_as_changed():
+    captioned = scene(1)
+    draw = ImageDraw.Draw(captioned)
+    draw.rectangle((0, 115, 192, 138), fill=0)
+    draw.text((10, 115), "holiday, 2019", fill=255, font_size=20)
+    found = register(picture(captioned), picture(scene(1)))
+    assert found.correlation > 0.95
+    assert 0.05 < found.changed < 0.4

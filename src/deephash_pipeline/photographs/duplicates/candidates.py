@@ -1,6 +1,6 @@
-"""Pictures that may be copies of one: near by pHash in one of eight orientations, or the nearest by features."""
+"""Pictures that may be copies of one: alike in low frequencies in one of eight orientations, or nearest by features."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,31 +8,38 @@ from numpy.typing import NDArray
 from deephash_pipeline.hamming import ByFeatures, HammingIndex
 from deephash_pipeline.hashing import HASH_FUNCTIONS
 from deephash_pipeline.hashing.srh import unit_length_rows
-from deephash_pipeline.photographs.duplicates import perceptual_hash
 from deephash_pipeline.photographs.duplicates.fingerprints import Fingerprints
+from deephash_pipeline.photographs.duplicates.frequencies import (
+    FREQUENCY_BITS,
+    ORIENTATIONS,
+    low_frequencies,
+    oriented,
+    perceptual_hashes,
+    weighted,
+)
 from deephash_pipeline.retrieval import pack_bits
 
-HASH_RADIUS, MOST_BY_HASH = 10, 10
-"""Bits of pHash in which candidates differ, and how many of them a picture has at most."""
-FEATURE_BITS, NEAREST_BY_BITS, NEIGHBOURS = 256, 64, 16
+HASH_RADIUS, LEAST_LIKENESS, MOST_BY_FREQUENCIES = 18, 0.9, 10
+"""Bits of pHash in which candidates differ, likeness of their low frequencies, and how many a picture has at most."""
+FEATURE_BITS, NEAREST_BY_BITS, NEIGHBOURS = 512, 256, 16
 """Of a picture's neighbours by features: bits of LSH, how many by them, how many by cosine."""
 FLAT = 2.0
 """Standard deviation of the greys, of 255, up to which a picture is like any other of one colour."""
 PAIRS_KEPT = 2**20
-"""Of pictures of one hash, such as blank pages, there are too many pairs to keep all."""
+"""Of pictures that are alike, such as blank pages, there are too many pairs to keep all."""
 
 
 def candidates(prints: Fingerprints, asked: NDArray[np.bool_], among: NDArray[np.bool_]) -> list[tuple[int, list[int]]]:
     """Pictures that are asked for, and those to look among that may be copies of each; no flat ones.
 
-    They are first those near by pHash, each by itself, and then the nearest by features, of which most fail.
+    They are first those alike in low frequencies, each by itself, and then the nearest by features, of which most fail.
     """
     detailed = np.array([grey.std() > FLAT for grey in prints.greys], dtype=np.bool_)
     asked_rows, among_rows = np.flatnonzero(asked & detailed), np.flatnonzero(among & detailed)
     if not (len(asked_rows) and len(among_rows)):
         return []
     return [
-        *((one, [other]) for one, other in _near_by_hash(prints.hashes, asked_rows, among_rows)),
+        *((one, [other]) for one, other in _near_by_frequencies(prints.greys, asked_rows, among_rows)),
         *_near_by_features(prints.features, asked_rows, among_rows),
     ]
 
@@ -52,29 +59,35 @@ def whitened(z: NDArray[np.float32]) -> NDArray[np.float32]:
     return unit_length_rows(centred @ (directions / np.sqrt(np.maximum(variances, 0) + ridge)))
 
 
-def _near_by_hash(hashes: NDArray[np.uint8], asked: NDArray[np.int64], among: NDArray[np.int64]) -> Iterator[list[int]]:
-    """Pairs whose pHash is near in one of the orientations, for each picture the nearest of them."""
-    plain = HammingIndex(perceptual_hash.FREQUENCY_BITS)
-    plain.add(asked, hashes[asked, 0])
-    near, pending = np.empty((0, 3), np.int64), []
-    for orientation in range(perceptual_hash.ORIENTATIONS):
-        turned = HammingIndex(perceptual_hash.FREQUENCY_BITS)
-        turned.add(among, hashes[among, orientation])
+def _near_by_frequencies(
+    greys: Sequence[NDArray[np.uint8]], asked: NDArray[np.int64], among: NDArray[np.int64]
+) -> Iterator[tuple[int, int]]:
+    """Pairs whose low frequencies are alike in one of the orientations, for each picture the nearest of them."""
+    low = low_frequencies(greys)
+    plain, here = HammingIndex(FREQUENCY_BITS), weighted(low)
+    plain.add(asked, perceptual_hashes(low[asked]))
+    near, pending = np.empty((0, 3)), []
+    for orientation in range(ORIENTATIONS):
+        in_orientation = oriented(low, orientation)
+        turned, there = HammingIndex(FREQUENCY_BITS), weighted(in_orientation)
+        turned.add(among, perceptual_hashes(in_orientation[among]))
         for block in plain.pairs(HASH_RADIUS, turned):
-            of_others = block.first != block.second
-            pending.append(np.stack([block.distances, block.first, block.second], axis=1)[of_others])
+            likeness = np.einsum("nf,nf->n", here[block.first], there[block.second])
+            alike = (likeness >= LEAST_LIKENESS) & (block.first != block.second)
+            pending.append(np.stack([1 - likeness, block.first, block.second], axis=1)[alike])
             if sum(map(len, pending)) > PAIRS_KEPT:
                 near, pending = _nearest(near, *pending), []
     near = _nearest(near, *pending)
-    yield from near[np.argsort(near[:, 0], kind="stable"), 1:].tolist()
+    for _, one, other in near[np.argsort(near[:, 0], kind="stable")].tolist():
+        yield int(one), int(other)
 
 
-def _nearest(*found: NDArray[np.int64]) -> NDArray[np.int64]:
+def _nearest(*found: NDArray[np.float64]) -> NDArray[np.float64]:
     """Of rows of distance, picture and other, those of each picture that are nearest, the first of equal ones."""
     pairs = np.concatenate(found)
     pairs = pairs[np.lexsort((pairs[:, 0], pairs[:, 1]))]
     _, first, counts = np.unique(pairs[:, 1], return_index=True, return_counts=True)
-    return pairs[np.arange(len(pairs)) - np.repeat(first, counts) < MOST_BY_HASH]
+    return pairs[np.arange(len(pairs)) - np.repeat(first, counts) < MOST_BY_FREQUENCIES]
 
 
 def _near_by_features(

@@ -1,4 +1,4 @@
-"""Fingerprints of pictures: features of a network, pHash, and a small picture in grey."""
+"""Fingerprints of pictures: features of a network, and a small picture in grey."""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
@@ -11,13 +11,12 @@ from numpy.typing import NDArray
 from deephash_pipeline.common.progress import count_steps
 from deephash_pipeline.hashing.srh import unit_length_rows
 from deephash_pipeline.images.batches import ImageBatch, SkippedImage, image_batches
-from deephash_pipeline.photographs.duplicates import perceptual_hash
+from deephash_pipeline.photographs.duplicates.frequencies import resized
 from deephash_pipeline.photographs.duplicates.groups import Photo
 from deephash_pipeline.photographs.duplicates.kept import Kept
 from deephash_pipeline.photographs.duplicates.known import has_features_of, known_features, made_by
 from deephash_pipeline.photographs.duplicates.left_over import GREY
-from deephash_pipeline.photographs.duplicates.perceptual_hash import ORIENTATIONS
-from deephash_pipeline.photographs.duplicates.registration import LONGER_SIDE, resized, scaled
+from deephash_pipeline.photographs.duplicates.registration import LONGER_SIDE, scaled
 from deephash_pipeline.photographs.index import ImageIndex
 
 if TYPE_CHECKING:
@@ -32,14 +31,12 @@ class Fingerprints(NamedTuple):
     Attributes:
         rows: numbers of the files that they are, int64 (n,).
         features: features of unit length, float16 (n, dimension).
-        hashes: pHash in eight orientations, uint8 (n, 8, 8).
         greys: uint8 (height, width) each, the longer side of 64 pixels.
         skipped: files that cannot be decoded.
     """
 
     rows: NDArray[np.int64]
     features: NDArray[np.float16]
-    hashes: NDArray[np.uint8]
     greys: list[NDArray[np.uint8]]
     skipped: list[SkippedImage]
 
@@ -59,37 +56,39 @@ def fingerprints(
         kept: what earlier looks have found; a picture of which that and the features are known is not read. What is
             found is added.
     """
-    found: dict[int, tuple[NDArray[np.float16], NDArray[np.uint8], NDArray[np.uint8]]] = {}
+    found: dict[int, tuple[NDArray[np.float16], NDArray[np.uint8]]] = {}
     skipped: list[SkippedImage] = []
     prints, network = (Kept() if kept is None else kept).prints, lru_cache(1)(extractor)
     with count_steps("pictures", total=len(photos)) as advance:
         known = None if index is None or len(photos) < 2 else _known(photos, index, extractor, network, kept)
         for row, photo in enumerate(photos):
-            if known and photo.path in known and photo.key in prints:
-                found[row] = known[photo.path], *prints[photo.key]
+            if known is not None and photo.path in known and photo.key in prints:
+                found[row] = known[photo.path], prints[photo.key]
                 advance(f"{len(found)} of {len(photos)}")
         to_read = [] if len(photos) < 2 else [row for row in range(len(photos)) if row not in found]
-        for batch in _batches([photos[row].path for row in to_read], index if known else None, network):
+        for batch in _batches([photos[row].path for row in to_read], None if known is None else index, network):
             rows = [to_read[place] for place in batch.rows]
             skipped += [
                 broken._replace(row=to_read[broken.row], name=photos[to_read[broken.row]].name)
                 for broken in batch.skipped
             ]
-            stored = [known.get(photos[row].path) if known else None for row in rows]
+            stored = [None if known is None else known.get(photos[row].path) for row in rows]
             unknown = [z is None for z in stored]
             # Of a broken picture there is nothing to compute.
             computed = iter(unit_length_rows(network()(batch.pixels[unknown])) if any(unknown) else ())
             features = [next(computed).astype(np.float16) if z is None else z for z in stored]
-            found |= dict(zip(rows, _of_pixels(batch.pixels, [photos[row] for row in rows], features), strict=True))
-            prints |= {photos[row].key: found[row][1:] for row in rows}
+            greys = _small(batch.pixels, [photos[row] for row in rows])
+            found |= dict(zip(rows, zip(features, greys, strict=True), strict=True))
+            prints |= {photos[row].key: found[row][1] for row in rows}
+            if known is not None and kept is not None and kept.network:
+                kept.features |= {
+                    photos[row].key: found[row][0] for row, z in zip(rows, stored, strict=True) if z is None
+                }
             for _ in (*batch.rows, *batch.skipped):
                 advance(f"{len(found) + len(skipped)} of {len(photos)}")
     order = sorted(found)
     joined = np.stack([found[row][0] for row in order]) if order else np.empty((0, 1), np.float16)
-    packed = np.array([found[row][1] for row in order], dtype=np.uint8).reshape(
-        len(order), ORIENTATIONS, perceptual_hash.FREQUENCY_BITS // 8
-    )
-    return Fingerprints(np.array(order, dtype=np.int64), joined, packed, [found[row][2] for row in order], skipped)
+    return Fingerprints(np.array(order, dtype=np.int64), joined, [found[row][1] for row in order], skipped)
 
 
 def _known(
@@ -98,15 +97,20 @@ def _known(
     extractor: Callable[[], "FeatureExtractor"],
     network: Callable[[], "FeatureExtractor"],
     kept: Kept | None,
-) -> dict[Path, NDArray[np.float16]]:
-    """Features that an index has of pictures; that they are of this network is compared once."""
+) -> dict[Path, NDArray[np.float16]] | None:
+    """Features of pictures, of an index or kept beside it; None if it has those of another network, compared once."""
     name = made_by(index, extractor)
     if kept is None or not name or kept.network != name:
         if not has_features_of(index, network()):
-            return {}
-        if kept is not None and name:
-            kept.network = name
-    return known_features(index, {photo.path for photo in photos})
+            return None
+        if kept is not None:
+            kept.network, kept.features = name, {}
+    known = known_features(index, {photo.path for photo in photos})
+    if kept is not None:
+        in_index = {photo.key for photo in photos if photo.path in known}
+        kept.features = {key: z for key, z in kept.features.items() if key not in in_index}
+        known |= {photo.path: kept.features[photo.key] for photo in photos if photo.key in kept.features}
+    return known
 
 
 def _batches(
@@ -118,14 +122,9 @@ def _batches(
         yield from image_batches(paths, (1 if shape[0] == 1 else 3, *shape[1:]), FINGERPRINTED_AT_A_TIME, "skip")
 
 
-def _of_pixels(
-    pixels: NDArray[np.uint8], photos: Sequence[Photo], features: Sequence[NDArray[np.float16]]
-) -> list[tuple[NDArray[np.float16], NDArray[np.uint8], NDArray[np.uint8]]]:
-    """Features, pHash and the small picture of each of some pictures."""
+def _small(pixels: NDArray[np.uint8], photos: Sequence[Photo]) -> list[NDArray[np.uint8]]:
+    """Small grey pictures of some pixels, in the frames of their pictures."""
     weights = GREY if pixels.shape[1] == len(GREY) else np.ones(1, np.float32)
-    grey = np.einsum("nchw,c->nhw", pixels, weights)
-    side = perceptual_hash.SIDE
-    squares = np.array([resized(one, (side, side)) for one in grey], dtype=np.float32).reshape(-1, side, side)
     sizes = [scaled((photo.width, photo.height), LONGER_SIDE / max(photo.width, photo.height)) for photo in photos]
-    small = [np.rint(resized(one, size)).astype(np.uint8) for one, size in zip(grey, sizes, strict=True)]
-    return list(zip(features, perceptual_hash.perceptual_hashes(squares), small, strict=True))
+    greys = np.einsum("nchw,c->nhw", pixels, weights)
+    return [np.rint(resized(grey, size)).astype(np.uint8) for grey, size in zip(greys, sizes, strict=True)]

@@ -25,8 +25,6 @@ from deephash_pipeline.photographs.duplicates.extras import Extras
 from deephash_pipeline.photographs.duplicates.groups import Colours, Photo
 from deephash_pipeline.photographs.duplicates.registration import Registration
 
-Print = tuple[NDArray[np.uint8], NDArray[np.uint8]]
-"""PHash in eight orientations (8, 8), and a small grey picture (height, width)."""
 Pair = tuple[str, str]
 Known = TypeVar("Known")
 PAIRS_A_FILE = 64
@@ -38,11 +36,12 @@ class Kept:
     """What is known of files by their keys, see `file_key`; a file with another content has another key.
 
     Attributes:
-        prints: pHash and grey picture of a file.
+        prints: small grey picture (height, width) of a file.
         pairs: how two pictures agree, the one before the other as they were listed.
         facts: sizes and dates of a file.
         colours: whether a file has no colours, and whether it can be seen through.
         verdicts: what tells the second file of two from an edit of the first; None for nothing.
+        features: features (dimension,) of a file that the index lacks, by the network that has made its own.
         network: name of the network that has made the features of the index, with the digest of its hasher.
 
     Example:
@@ -50,16 +49,18 @@ class Kept:
         0
     """
 
-    prints: dict[str, Print] = field(default_factory=dict)
+    prints: dict[str, NDArray[np.uint8]] = field(default_factory=dict)
     pairs: dict[Pair, Registration] = field(default_factory=dict)
     facts: dict[str, Photo] = field(default_factory=dict)
     colours: dict[str, Colours] = field(default_factory=dict)
     verdicts: dict[Pair, str | None] = field(default_factory=dict)
+    features: dict[str, NDArray[np.float16]] = field(default_factory=dict)
     network: str = ""
 
     def __len__(self) -> int:
         """Number of what is known; a look only adds to it."""
-        return len(self.prints) + len(self.pairs) + len(self.facts) + len(self.colours) + len(self.verdicts)
+        of_files = len(self.prints) + len(self.facts) + len(self.colours) + len(self.features)
+        return of_files + len(self.pairs) + len(self.verdicts)
 
     def of(self, keys: Collection[str]) -> "Kept":
         """What of it is of some files, and the latest of its comparisons."""
@@ -69,6 +70,7 @@ class Kept:
             _of_files(self.facts, keys),
             _of_files(self.colours, keys),
             _of_pairs(self.verdicts, keys),
+            _of_files(self.features, keys),
             self.network,
         )
 
@@ -89,6 +91,7 @@ def read_kept(folder: Path | None) -> Kept:
                 {keys[row]: _photo(*values) for row, *values in about["facts"]},
                 {keys[row]: Colours(*values) for row, *values in about["colours"]},
                 {(keys[one], keys[other]): left for one, other, left in about["verdicts"]},
+                dict(zip([keys[row] for row in about["featured"]], file["features"], strict=True)),
                 about["network"],
             )
     except (OSError, ValueError, KeyError, IndexError, TypeError, EOFError, zipfile.BadZipFile):
@@ -115,6 +118,7 @@ def write_kept(folder: Path | None, kept: Kept, keys: Collection[str], most_othe
         "code": _code(),
         "network": kept.network,
         "keys": list(rows),
+        "featured": [rows[key] for key in kept.features],
         "facts": [[rows[key], *_values(photo)] for key, photo in kept.facts.items()],
         "colours": [[rows[key], *map(bool, colours)] for key, colours in kept.colours.items()],
         "verdicts": [[rows[one], rows[other], left] for (one, other), left in kept.verdicts.items()],
@@ -122,9 +126,9 @@ def write_kept(folder: Path | None, kept: Kept, keys: Collection[str], most_othe
     values = [[found.correlation, found.changed, *found.placement.ravel()] for found in kept.pairs.values()]
     arrays: dict[str, NDArray[Any]] = {
         "about": np.frombuffer(json.dumps(about).encode(), dtype=np.uint8),
-        "hashes": np.stack([hashes for hashes, _ in kept.prints.values()]),
-        "shapes": np.array([grey.shape for _, grey in kept.prints.values()], dtype=np.int64),
-        "greys": np.concatenate([grey.ravel() for _, grey in kept.prints.values()]),
+        "shapes": np.array([grey.shape for grey in kept.prints.values()], dtype=np.int64),
+        "greys": np.concatenate([grey.ravel() for grey in kept.prints.values()]),
+        "features": np.array(list(kept.features.values()), dtype=np.float16),
         "rows": np.array([[rows[one], rows[other]] for one, other in kept.pairs], dtype=np.int64).reshape(-1, 2),
         "values": np.array(values, dtype=np.float64).reshape(-1, 8),
     }
@@ -141,11 +145,10 @@ def _of_pairs(known: dict[Pair, Known], keys: Collection[str]) -> dict[Pair, Kno
     return dict(of_files[-PAIRS_A_FILE * len(keys) :])
 
 
-def _prints(file: Any) -> Iterator[Print]:
+def _prints(file: Any) -> Iterator[NDArray[np.uint8]]:
     shapes = file["shapes"]
     greys = np.split(file["greys"], np.cumsum(shapes.prod(axis=1))[:-1])
-    for hashes, grey, shape in zip(file["hashes"], greys, shapes, strict=True):
-        yield hashes, grey.reshape(shape)
+    yield from (grey.reshape(shape) for grey, shape in zip(greys, shapes, strict=True))
 
 
 def _pairs(file: Any) -> Iterator[tuple[int, int, Registration]]:

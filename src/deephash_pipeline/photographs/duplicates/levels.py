@@ -30,4 +30,4 @@ class Level(StrEnum):
 
     STRICT = "strict", 0.9, "hardly changed", 994, 5
     DEFAULT = "default", 0.85, "usual", 999, 6
-    LOOSE = "loose", 0.6, "also with text over it", 1000, 8
+    LOOSE = "loose", 0.57, "also with text over it", 1000, 8

@@ -12,9 +12,17 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
 from scipy import fft
 from scipy.ndimage import gaussian_filter, map_coordinates
+
+from deephash_pipeline.photographs.duplicates.frequencies import (
+    ORIENTATIONS,
+    low_frequencies,
+    oriented,
+    placed,
+    resized,
+    weighted,
+)
 
 LONGER_SIDE = 64
 """In pixels, of the pictures that are compared."""
@@ -36,6 +44,8 @@ STEPS = ((np.radians(1), 1.02), (np.radians(0.5), 1.01))
 # Of the correlation around a pixel, in pixels, the power of details that count, and the least that is no change.
 LOCAL, DETAILED, CHANGED = 2.5, 0.1, 0.3
 LEAST_DETAILED = 0.02
+# Share of a picture that counts as changed where its low frequencies alone are known.
+UNSEEN = 0.36
 WHOLE = np.eye(2, 3)
 """Where a picture is on its like."""
 
@@ -44,7 +54,7 @@ class Registration(NamedTuple):
     """How two pictures agree where one lies on the other.
 
     Attributes:
-        correlation: correlation of their details, -1..1; 1 for equal pictures.
+        correlation: correlation of the details that have not changed, or of low frequencies; 1 for equal pictures.
         changed: share of the overlap with details that are not those of the other picture, 0..1.
         placement: affine map float64 (2, 3) from the one to the other, of x and y as shares of width and height.
 
@@ -131,6 +141,12 @@ class Picture:
         return np.asarray(np.maximum(whole, 1), dtype=np.float32)
 
     @cached_property
+    def low(self) -> NDArray[np.float32]:
+        """Weighted low frequencies in each orientation, (8, 64)."""
+        low = low_frequencies([self.grey])
+        return weighted(np.concatenate([oriented(low, orientation) for orientation in range(ORIENTATIONS)]))
+
+    @cached_property
     def polar(self) -> NDArray[np.complex64]:
         """Transforms of the log-polar spectrum, of the picture and of its mirror image, see `_log_polar`."""
         return _log_polar(self.grey)
@@ -155,7 +171,15 @@ def register(one: Picture, other: Picture) -> Registration:
                 motion = best.motion
                 tried = _Motion(motion.angle + turned, motion.scale * enlarged, motion.mirrored)
                 best = max(best, _laid(one, other, tried))
-    return Registration(best.correlation, _changed(one, other, best), _placement(one, other, best))
+    laid = Registration(*_compared(one, other, best), _placement(one, other, best))
+    return max(laid, _whole(one, other), key=lambda found: found.agreement)
+
+
+def _whole(one: Picture, other: Picture) -> Registration:
+    """How two whole pictures agree beneath all details, of which strong compression leaves none."""
+    likeness = other.low @ one.low[0]
+    orientation = int(np.argmax(likeness))
+    return Registration(float(likeness[orientation]), UNSEEN, placed(orientation))
 
 
 def _details(grey: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -174,16 +198,6 @@ def scaled(size: tuple[int, int], scale: float) -> tuple[int, int]:
     """
     first, second = size
     return max(LEAST_SIDE, round(first * scale)), max(LEAST_SIDE, round(second * scale))
-
-
-def resized(grey: NDArray[np.float32], size: tuple[int, int]) -> NDArray[np.float32]:
-    """Resize a picture (height, width) to a width and a height.
-
-    Example:
-        >>> resized(np.zeros((4, 6), np.float32), (3, 2)).shape
-        (2, 3)
-    """
-    return np.asarray(Image.fromarray(grey).resize(size, Image.Resampling.BILINEAR))
 
 
 POLAR_ANGLES = np.arange(ANGLES)[:, np.newaxis] * np.pi / ANGLES
@@ -285,8 +299,11 @@ def _laid(one: Picture, other: Picture, motion: _Motion) -> _Laid:
     return _Laid(float(correlation[place]), motion, down, right)
 
 
-def _changed(one: Picture, other: Picture, laid: _Laid) -> float:
-    """Share of the details in the overlap that do not correlate with those around the same place of the other."""
+def _compared(one: Picture, other: Picture, laid: _Laid) -> tuple[float, float]:
+    """Correlation of the details that have not changed, and the share of those in the overlap that have.
+
+    What has changed does not correlate with the details around the same place of the other.
+    """
     here, (there, inside) = one.details, _moved(other.grey, laid.motion)
     height, width = here.shape
     top, left = max(0, laid.down), max(0, laid.right)
@@ -297,4 +314,8 @@ def _changed(one: Picture, other: Picture, laid: _Laid) -> float:
     powers = gaussian_filter(first * first, LOCAL), gaussian_filter(second * second, LOCAL)
     agreement = gaussian_filter(first * second, LOCAL) / (np.sqrt(powers[0] * powers[1]) + 1e-6)
     detailed = (both > 0) & (np.maximum(*powers) > DETAILED)
-    return float((agreement[detailed] < CHANGED).mean()) if detailed.any() else 1.0
+    same = detailed & (agreement >= CHANGED)
+    if not same.any():
+        return 0.0, 1.0
+    first, second = first[same], second[same]
+    return float(first @ second / np.sqrt((first @ first) * (second @ second))), 1 - float(same.sum() / detailed.sum())
