@@ -28,10 +28,11 @@ from deephash_pipeline.photographs import list_images
 from deephash_pipeline.photographs.duplicates import finding
 from deephash_pipeline.photographs.duplicates.candidates import candidates
 from deephash_pipeline.photographs.duplicates.fingerprints import Fingerprints, fingerprints
-from deephash_pipeline.photographs.duplicates.frequencies import low_frequencies, oriented, perceptual_hashes
+from deephash_pipeline.photographs.duplicates.frequencies import frequencies_in, low_frequencies, perceptual_hashes
 from deephash_pipeline.photographs.duplicates.groups import read_photo
 from deephash_pipeline.photographs.duplicates.levels import Level
-from deephash_pipeline.photographs.duplicates.registration import Picture, register
+from deephash_pipeline.photographs.duplicates.registration import register
+from deephash_pipeline.photographs.duplicates.small_picture import Picture
 
 PEERS = ("imagehash", "pdqhash")
 """Packages of other people's hashes."""
@@ -150,8 +151,10 @@ def distances(
     """Of each edit to each original, by several methods."""
     raw = [prints.features.astype(np.float32) for prints in (edits, originals)]
     codes = [code(z) for z in raw]
-    low = [low_frequencies(prints.greys) for prints in (edits, originals)]
-    pixels = np.minimum(*(hamming(*map(perceptual_hashes, (oriented(low[0], turned), low[1]))) for turned in (0, 1)))
+    low = low_frequencies(edits.greys)
+    of_edits = [perceptual_hashes(frequencies_in(low, turned)) for turned in (0, 1)]
+    of_originals = perceptual_hashes(low_frequencies(originals.greys))
+    pixels = np.minimum(*(hamming(hashes, of_originals) for hashes in of_edits))
     by_256, by_128 = (hamming(codes[0][:, :size], codes[1][:, :size]) for size in (32, 16))
     joined = Fingerprints(
         np.arange(len(edits.greys) + len(originals.greys)),

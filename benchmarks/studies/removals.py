@@ -35,13 +35,8 @@ from deephash_pipeline.photographs.duplicates.frequencies import resized
 from deephash_pipeline.photographs.duplicates.groups import Group, Photo, read_photo
 from deephash_pipeline.photographs.duplicates.levels import Level
 from deephash_pipeline.photographs.duplicates.proposals import proposed
-from deephash_pipeline.photographs.duplicates.registration import (
-    LONGER_SIDE,
-    Picture,
-    Registration,
-    register,
-    scaled,
-)
+from deephash_pipeline.photographs.duplicates.registration import Registration, register
+from deephash_pipeline.photographs.duplicates.small_picture import LONGER_SIDE, Picture, scaled
 
 LEAST_SIDE = 144
 VISIBLE = 12.0

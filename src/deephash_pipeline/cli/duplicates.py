@@ -76,7 +76,7 @@ OURS = (starts_with('{"files": ', '{\n "files": '), starts_with("group,action,pa
     "level",
     flag_value=Level.LOOSE,
     type=click.UNPROCESSED,
-    help="Also with text or a logo over it: look at what is found. "
+    help="Also with text or a logo over it, or strongly compressed: look at what is found. "
     f"It {Level.LOOSE.measured}. Without an option it {Level.DEFAULT.measured}.",
 )
 @click.option("--json", "json_file", type=FILE, help="Write the groups as JSON; - to standard output.")
@@ -102,7 +102,7 @@ def duplicates(
     """Find files in PATHS that show the same picture, and say which to keep and why; nothing is deleted.
 
     PATHS are folders, globs, files, or CSVs with a column path. Copies may be recompressed, resized, cropped, turned,
-    mirrored, brighter, grey, blurred or framed. The one to keep has the most pixels, then date and place, colours,
+    mirrored, brighter, grey, blurred, framed or in a screenshot. The one to keep has the most pixels, then date and place, colours,
     transparency, no loss, the most bytes and the oldest date. To be removed is only what is the same in every part; all
     else is to be looked at. Raw files, and folders of trash, previews and thumbnails, are passed over.
     """

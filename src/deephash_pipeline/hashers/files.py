@@ -32,7 +32,7 @@ def is_hasher(path: Path) -> bool:
             return False
 
 
-def described(path: Path) -> HasherDescription:
+def read_description(path: Path) -> HasherDescription:
     """Read what is stored beside the weights of a hasher, and not these.
 
     Raises:

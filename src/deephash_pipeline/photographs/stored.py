@@ -28,7 +28,7 @@ from deephash_pipeline.hamming.replacing import (
 )
 from deephash_pipeline.hashers import BaseHasher, HasherDescription, OnnxHasher
 from deephash_pipeline.hashers.base import EncodedPixels
-from deephash_pipeline.hashers.files import described
+from deephash_pipeline.hashers.files import read_description
 from deephash_pipeline.provenance import content_digest
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ class LateHasher(BaseHasher):
     """
 
     def __init__(self, file: Path, device: str) -> None:
-        self._description = described(file)
+        self._description = read_description(file)
         self._loaded = lru_cache(1)(lambda: _image_hasher().load(file, device))
 
     @property

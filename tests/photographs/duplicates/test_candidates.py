@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from deephash_pipeline.photographs.duplicates import candidates
-from deephash_pipeline.photographs.duplicates.frequencies import low_frequencies, oriented, weighted
+from deephash_pipeline.photographs.duplicates.frequencies import frequencies_in, likeness_vectors, low_frequencies
 
 
 @pytest.mark.parametrize("kept", [0, 50, 2**20])
@@ -18,7 +18,7 @@ def test_a_picture_is_compared_with_the_ten_most_alike_in_any_orientation_howeve
     greys = [(200 * grey).clip(0, 255).astype(np.uint8) for grey in [*greys, *rng.random((20, 48, 64))]]
     asked, among = np.arange(50), np.arange(10, 60)
     low = low_frequencies(greys)
-    turned = np.stack([weighted(oriented(low, orientation)) for orientation in range(8)])
+    turned = np.stack([likeness_vectors(frequencies_in(low, orientation)) for orientation in range(8)])
     expected = []
     for one in asked:
         likeness = (turned[:, among] @ turned[0, one]).ravel()

@@ -12,10 +12,10 @@ from deephash_pipeline.photographs.duplicates.fingerprints import Fingerprints
 from deephash_pipeline.photographs.duplicates.frequencies import (
     FREQUENCY_BITS,
     ORIENTATIONS,
+    frequencies_in,
+    likeness_vectors,
     low_frequencies,
-    oriented,
     perceptual_hashes,
-    weighted,
 )
 from deephash_pipeline.retrieval import pack_bits
 
@@ -64,12 +64,12 @@ def _near_by_frequencies(
 ) -> Iterator[tuple[int, int]]:
     """Pairs whose low frequencies are alike in one of the orientations, for each picture the nearest of them."""
     low = low_frequencies(greys)
-    plain, here = HammingIndex(FREQUENCY_BITS), weighted(low)
+    plain, here = HammingIndex(FREQUENCY_BITS), likeness_vectors(low)
     plain.add(asked, perceptual_hashes(low[asked]))
     near, pending = np.empty((0, 3)), []
     for orientation in range(ORIENTATIONS):
-        in_orientation = oriented(low, orientation)
-        turned, there = HammingIndex(FREQUENCY_BITS), weighted(in_orientation)
+        in_orientation = frequencies_in(low, orientation)
+        turned, there = HammingIndex(FREQUENCY_BITS), likeness_vectors(in_orientation)
         turned.add(among, perceptual_hashes(in_orientation[among]))
         for block in plain.pairs(HASH_RADIUS, turned):
             likeness = np.einsum("nf,nf->n", here[block.first], there[block.second])

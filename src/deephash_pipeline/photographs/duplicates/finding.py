@@ -1,8 +1,8 @@
-"""Pictures -> groups of copies: candidates by two hashes and by features, each laid onto the other to be sure.
+"""Pictures -> groups of copies: candidates by low frequencies and by features, each laid onto the other to be sure.
 
-Byte-equal files are known by their digests. What is left is read once. Candidates are pairs that are near by pHash in
-one of eight orientations, and the nearest of each by the network's features. A pair is a copy if the details of one
-picture, turned, mirrored, scaled and shifted, are those of the other.
+Byte-equal files are known by their digests. What is left is read once. Candidates are pairs that are alike in low
+frequencies in one of eight orientations, and the nearest of each by the network's features. A pair is a copy if the
+details of one picture, turned, mirrored, scaled and shifted, are those of the other.
 """
 
 import logging
@@ -24,7 +24,8 @@ from deephash_pipeline.photographs.duplicates.kept import Kept, Pair, read_kept,
 from deephash_pipeline.photographs.duplicates.levels import Level
 from deephash_pipeline.photographs.duplicates.network import NETWORK_OF_PHOTOGRAPHS
 from deephash_pipeline.photographs.duplicates.proposals import proposed
-from deephash_pipeline.photographs.duplicates.registration import Picture, Registration, register
+from deephash_pipeline.photographs.duplicates.registration import Registration, register
+from deephash_pipeline.photographs.duplicates.small_picture import Picture
 from deephash_pipeline.photographs.index import ImageIndex
 from deephash_pipeline.photographs.listing import ListedImage
 from deephash_pipeline.provenance import content_digest

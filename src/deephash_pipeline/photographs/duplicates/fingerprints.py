@@ -16,7 +16,7 @@ from deephash_pipeline.photographs.duplicates.groups import Photo
 from deephash_pipeline.photographs.duplicates.kept import Kept
 from deephash_pipeline.photographs.duplicates.known import has_features_of, known_features, made_by
 from deephash_pipeline.photographs.duplicates.left_over import GREY
-from deephash_pipeline.photographs.duplicates.registration import LONGER_SIDE, scaled
+from deephash_pipeline.photographs.duplicates.small_picture import LONGER_SIDE, scaled
 from deephash_pipeline.photographs.index import ImageIndex
 
 if TYPE_CHECKING:

@@ -45,7 +45,7 @@ def low_frequencies(greys: Sequence[NDArray[np.generic]]) -> NDArray[np.float32]
     return low
 
 
-def oriented(low: NDArray[np.float32], orientation: int) -> NDArray[np.float32]:
+def frequencies_in(low: NDArray[np.float32], orientation: int) -> NDArray[np.float32]:
     """Give the frequencies of pictures in one of eight orientations.
 
     Args:
@@ -58,11 +58,11 @@ def oriented(low: NDArray[np.float32], orientation: int) -> NDArray[np.float32]:
     return turned * ODD if orientation & 1 else turned
 
 
-def placed(orientation: int) -> NDArray[np.float64]:
+def placement_in(orientation: int) -> NDArray[np.float64]:
     """Give the map from a picture to what it is in an orientation, of x and y as shares of width and height, (2, 3).
 
     Example:
-        >>> placed(5).tolist()
+        >>> placement_in(5).tolist()
         [[0.0, 1.0, 0.0], [-1.0, 0.0, 1.0]]
     """
     across, down = orientation & 1, (orientation & 2) >> 1
@@ -80,7 +80,7 @@ def perceptual_hashes(low: NDArray[np.float32]) -> NDArray[np.uint8]:
     return np.packbits(flat > np.median(flat[:, 1:], axis=1, keepdims=True), axis=1)
 
 
-def weighted(low: NDArray[np.float32]) -> NDArray[np.float32]:
+def likeness_vectors(low: NDArray[np.float32]) -> NDArray[np.float32]:
     """Give vectors of length 1, float32 (pictures, 64); products of them are 1 for pictures that are alike."""
     flat = (low * WEIGHTS).reshape(len(low), FREQUENCY_BITS)
     lengths = np.linalg.norm(flat, axis=1, keepdims=True)

@@ -27,6 +27,8 @@ from deephash_pipeline.photographs.duplicates.registration import Registration
 
 Pair = tuple[str, str]
 Known = TypeVar("Known")
+FACTS = ("width", "height", "bytes", "modified", "pages", "grey", "lossless", "raw")
+"""Of a file, beside its extras."""
 PAIRS_A_FILE = 64
 """Comparisons that are kept at most, the latest."""
 
@@ -88,7 +90,7 @@ def read_kept(folder: Path | None) -> Kept:
             return Kept(
                 dict(zip(keys, _prints(file), strict=False)),
                 {(keys[one], keys[other]): found for one, other, found in _pairs(file)},
-                {keys[row]: _photo(*values) for row, *values in about["facts"]},
+                {keys[row]: _photo(values) for row, *values in about["facts"]},
                 {keys[row]: Colours(*values) for row, *values in about["colours"]},
                 {(keys[one], keys[other]): left for one, other, left in about["verdicts"]},
                 dict(zip([keys[row] for row in about["featured"]], file["features"], strict=True)),
@@ -156,29 +158,16 @@ def _pairs(file: Any) -> Iterator[tuple[int, int, Registration]]:
         yield one, other, Registration(float(values[0]), float(values[1]), values[2:].reshape(2, 3))
 
 
-def _values(photo: Photo) -> tuple[Any, ...]:
+def _values(photo: Photo) -> list[Any]:
     """What is known of a file but for its name; `_photo` takes it back."""
-    about = photo.width, photo.height, photo.bytes, photo.modified, photo.pages
-    of_file = photo.grey, photo.lossless, photo.raw
-    return *about, *of_file, sorted(photo.extras.names), photo.extras.taken, photo.extras.camera
+    extras = photo.extras
+    return [*(getattr(photo, fact) for fact in FACTS), sorted(extras.names), extras.taken, extras.camera]
 
 
-def _photo(  # noqa: PLR0913 - as they are written
-    width: int,
-    height: int,
-    size: int,
-    modified: float,
-    pages: int,
-    grey: bool,
-    lossless: bool,
-    raw: bool,
-    names: list[str],
-    taken: str,
-    camera: str,
-) -> Photo:
-    extras = Extras(frozenset(names), taken, camera)
-    photo = Photo("", Path(), width, height, size, modified, pages=pages, grey=grey, lossless=lossless, extras=extras)
-    return photo._replace(raw=raw)
+def _photo(values: list[Any]) -> Photo:
+    names, taken, camera = values[len(FACTS) :]
+    facts = dict(zip(FACTS, values, strict=False))
+    return Photo("", Path(), **facts, extras=Extras(frozenset(names), taken, camera))
 
 
 def _code() -> str:

@@ -6,8 +6,6 @@ cross-correlation (Padfield, "Masked object registration in the Fourier domain",
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -15,37 +13,32 @@ from numpy.typing import NDArray
 from scipy import fft
 from scipy.ndimage import gaussian_filter, map_coordinates
 
-from deephash_pipeline.photographs.duplicates.frequencies import (
-    ORIENTATIONS,
-    low_frequencies,
-    oriented,
-    placed,
-    resized,
-    weighted,
+from deephash_pipeline.photographs.duplicates.frequencies import placement_in
+from deephash_pipeline.photographs.duplicates.small_picture import (
+    ANGLES,
+    CANVAS,
+    DETAILED,
+    LOCAL,
+    LONGER_SIDE,
+    MARGIN,
+    RADII,
+    RADIUS_RANGE,
+    SCALES,
+    Picture,
+    local_details,
 )
 
-LONGER_SIDE = 64
-"""In pixels, of the pictures that are compared."""
-LEAST_SIDE, CANVAS = 8, 128
-ANGLES, RADII = 90, 64
-NEAREST_RADIUS, RADIUS_RANGE = 3.0, 40.0 / 3.0
 LARGEST_SCALE = 2.6
-SCALES = (1.0, 0.89, 0.79, 0.7, 0.62)
 LEAST_PEAK = 0.45
-# Of details, in pixels: those that are left of an edit, and of what is compared around each.
-FINE, COARSE, AROUND = 0.7, 2.0, 4.0
-FLAT_DEVIATION = 0.02
 # Shifts at which less of the smaller picture is covered are not looked at.
 LEAST_OVERLAP = 0.6
-MARGIN = 3
 LEAST_POWER = 1e-5
 HOPELESS, CERTAIN = 0.45, 0.9
 STEPS = ((np.radians(1), 1.02), (np.radians(0.5), 1.01))
-# Of the correlation around a pixel, in pixels, the power of details that count, and the least that is no change.
-LOCAL, DETAILED, CHANGED = 2.5, 0.1, 0.3
-LEAST_DETAILED = 0.02
-# Share of a picture that counts as changed where its low frequencies alone are known.
-UNSEEN = 0.36
+# Share of a picture that is taken as changed where its low frequencies alone are known.
+UNSEEN = 0.49
+# Correlation around a pixel that is no change, and how much changes count.
+CHANGED, WEIGHT_OF_CHANGES = 0.5, 0.7
 WHOLE = np.eye(2, 3)
 """Where a picture is on its like."""
 
@@ -59,8 +52,8 @@ class Registration(NamedTuple):
         placement: affine map float64 (2, 3) from the one to the other, of x and y as shares of width and height.
 
     Example:
-        >>> Registration(correlation=1.0, changed=0.25, placement=WHOLE).agreement
-        0.75
+        >>> Registration(correlation=1.0, changed=0.5, placement=WHOLE).agreement
+        0.65
     """
 
     correlation: float
@@ -69,8 +62,8 @@ class Registration(NamedTuple):
 
     @property
     def agreement(self) -> float:
-        """Correlation less the share of what has changed."""
-        return self.correlation - self.changed
+        """Correlation less a part of the share of what has changed."""
+        return self.correlation - WEIGHT_OF_CHANGES * self.changed
 
     def turned_round(self) -> "Registration":
         """The same, with the map from the other picture to the one."""
@@ -93,63 +86,6 @@ class _Laid(NamedTuple):
     motion: _Motion
     down: int
     right: int
-
-
-@dataclass(frozen=True, eq=False)
-class Picture:
-    """A grey picture, small, with what is computed of it once.
-
-    Args:
-        grey: float32 (height, width) in [0, 1], the longer side of `LONGER_SIDE` pixels.
-
-    Example:
-        >>> bool(Picture(np.zeros((48, 64), dtype=np.float32)).details.any())
-        False
-    """
-
-    grey: NDArray[np.float32]
-
-    @cached_property
-    def details(self) -> NDArray[np.float32]:
-        """Of the picture, in units of those around each pixel; none near its edges, which a frame would change."""
-        return _details(self.grey) * self.mask
-
-    @cached_property
-    def mask(self) -> NDArray[np.float32]:
-        """Where details are compared, 1 or 0."""
-        mask = np.zeros(self.grey.shape, dtype=np.float32)
-        mask[MARGIN:-MARGIN, MARGIN:-MARGIN] = 1
-        return mask
-
-    @cached_property
-    def flat(self) -> bool:
-        """Whether there is hardly any detail by which it could be told from others."""
-        return bool((gaussian_filter(self.details**2, LOCAL) > DETAILED).mean() < LEAST_DETAILED)
-
-    @cached_property
-    def spectra(self) -> NDArray[np.complex64]:
-        """Transforms of the details of the picture, shrunk by each of the scales."""
-        height, width = self.grey.shape
-        shrunk = [_details(resized(self.grey, scaled((width, height), scale))) for scale in SCALES]
-        transforms: NDArray[np.complex64] = np.stack([fft.rfft2(details, (CANVAS, CANVAS)) for details in shrunk])
-        return transforms
-
-    @cached_property
-    def powers(self) -> NDArray[np.float32]:
-        """Sums of the squares of these details."""
-        whole = fft.irfft2(np.abs(self.spectra) ** 2, (CANVAS, CANVAS))[:, 0, 0]
-        return np.asarray(np.maximum(whole, 1), dtype=np.float32)
-
-    @cached_property
-    def low(self) -> NDArray[np.float32]:
-        """Weighted low frequencies in each orientation, (8, 64)."""
-        low = low_frequencies([self.grey])
-        return weighted(np.concatenate([oriented(low, orientation) for orientation in range(ORIENTATIONS)]))
-
-    @cached_property
-    def polar(self) -> NDArray[np.complex64]:
-        """Transforms of the log-polar spectrum, of the picture and of its mirror image, see `_log_polar`."""
-        return _log_polar(self.grey)
 
 
 def register(one: Picture, other: Picture) -> Registration:
@@ -179,43 +115,7 @@ def _whole(one: Picture, other: Picture) -> Registration:
     """How two whole pictures agree beneath all details, of which strong compression leaves none."""
     likeness = other.low @ one.low[0]
     orientation = int(np.argmax(likeness))
-    return Registration(float(likeness[orientation]), UNSEEN, placed(orientation))
-
-
-def _details(grey: NDArray[np.float32]) -> NDArray[np.float32]:
-    details = gaussian_filter(grey, FINE) - gaussian_filter(grey, COARSE)
-    return np.asarray(
-        details / (np.sqrt(gaussian_filter(details * details, AROUND)) + FLAT_DEVIATION), dtype=np.float32
-    )
-
-
-def scaled(size: tuple[int, int], scale: float) -> tuple[int, int]:
-    """Sides in pixels times a scale, at least 8 of them.
-
-    Example:
-        >>> scaled((640, 64), 0.1)
-        (64, 8)
-    """
-    first, second = size
-    return max(LEAST_SIDE, round(first * scale)), max(LEAST_SIDE, round(second * scale))
-
-
-POLAR_ANGLES = np.arange(ANGLES)[:, np.newaxis] * np.pi / ANGLES
-POLAR_RADII = NEAREST_RADIUS * RADIUS_RANGE ** (np.arange(RADII) / RADII)
-POLAR_GRID = np.stack([np.sin(POLAR_ANGLES) * POLAR_RADII, np.cos(POLAR_ANGLES) * POLAR_RADII]) + CANVAS // 2
-
-
-def _log_polar(grey: NDArray[np.float32]) -> NDArray[np.complex64]:
-    """Of a picture and its mirror image, by angle and logarithm of the radius, complex64 (2, ANGLES, RADII + 1)."""
-    height, width = grey.shape
-    window = np.hanning(height + 2)[1:-1, np.newaxis] * np.hanning(width + 2)[1:-1]
-    spectrum = np.log1p(10 * np.abs(fft.fftshift(fft.fft2((grey - grey.mean()) * window, (CANVAS, CANVAS)))))
-    polar = map_coordinates(spectrum, POLAR_GRID, order=1)
-    polar -= polar.mean(axis=0)
-    even = np.asarray(polar / (polar.std() + 1e-6), dtype=np.float32)
-    both = np.stack([even, even[-np.arange(ANGLES) % ANGLES]])
-    transformed: NDArray[np.complex64] = fft.rfft2(both, (ANGLES, 2 * RADII))
-    return transformed
+    return Registration(float(likeness[orientation]), UNSEEN, placement_in(orientation))
 
 
 def _scales(one: Picture, other: Picture) -> list[_Motion]:
@@ -279,7 +179,7 @@ def _moved(grey: NDArray[np.float32], motion: _Motion) -> tuple[NDArray[np.float
         abs(from_x - (width - 1) / 2) <= (width - 1) / 2 - MARGIN
     )
     mask = inside.astype(np.float32)
-    return _details(map_coordinates(grey, [from_y, from_x], order=1, mode="nearest")) * mask, mask
+    return local_details(map_coordinates(grey, [from_y, from_x], order=1, mode="nearest")) * mask, mask
 
 
 def _laid(one: Picture, other: Picture, motion: _Motion) -> _Laid:

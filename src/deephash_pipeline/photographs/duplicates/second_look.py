@@ -8,7 +8,7 @@ from deephash_pipeline.images.decoding.decode import BrokenImageError, decode_im
 from deephash_pipeline.photographs.duplicates.alignment import aligned, resolution
 from deephash_pipeline.photographs.duplicates.groups import Photo
 from deephash_pipeline.photographs.duplicates.left_over import GREY, left_over
-from deephash_pipeline.photographs.duplicates.registration import scaled
+from deephash_pipeline.photographs.duplicates.small_picture import scaled
 
 NOT_READ_AGAIN = "it cannot be read again"
 LARGEST_SIDE, LARGEST_AROUND = 1024, 3072
