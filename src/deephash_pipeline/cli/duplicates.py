@@ -102,9 +102,9 @@ def duplicates(
     """Find files in PATHS that show the same picture, and say which to keep and why; nothing is deleted.
 
     PATHS are folders, globs, files, or CSVs with a column path. Copies may be recompressed, resized, cropped, turned,
-    mirrored, brighter, grey, blurred, framed or in a screenshot. The one to keep has the most pixels, then date and place, colours,
-    transparency, no loss, the most bytes and the oldest date. To be removed is only what is the same in every part; all
-    else is to be looked at. Raw files, and folders of trash, previews and thumbnails, are passed over.
+    mirrored, brighter, grey, blurred, framed or in a screenshot. The one to keep has the most pixels, then date and
+    place, colours, transparency, no loss, the most bytes and the oldest date. To be removed is only what is the same in
+    every part; all else is to be looked at. Raw files, and folders of trash, previews and thumbnails, are passed over.
     """
     # What is logged must not stand in what is piped.
     rich.get_console().stderr = True

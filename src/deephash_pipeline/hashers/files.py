@@ -3,9 +3,8 @@
 import json
 from pathlib import Path
 
-from deephash_pipeline.common.extras import required
-
 from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.extras import required
 from deephash_pipeline.hashers.base import HasherDescription
 
 HASHER_KEY = "deephash_pipeline.hasher"

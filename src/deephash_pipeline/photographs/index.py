@@ -105,7 +105,7 @@ class ImageIndex(CodedItems):
             read_only: True if others may write meanwhile; every search then sees what they have written before it.
             device: device to encode on, ``auto``, ``cpu``, ``cuda`` or ``cuda:N``.
             runtime: runtime that computes codes. ``onnx`` takes the hasher that `index build` or `export-onnx` has put
-                into the folder, and needs no PyTorch; ``auto`` takes it where it is there and gives all that is kept.
+                into the folder, and needs no PyTorch; ``auto`` takes it where it is there.
                 ``late`` loads PyTorch when codes are computed for the first time.
             engine: engine of the codes in place of the folder, which then needs its hasher alone; see
                 `deephash_pipeline.engines`.
