@@ -21,6 +21,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from importlib.util import find_spec
+from mmap import MADV_DONTNEED, mmap
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -204,9 +205,12 @@ def recall(found: Rows, truth: Rows) -> float:
     return float(np.mean([len(np.intersect1d(*rows)) / len(rows[1]) for rows in zip(found, truth, strict=True)]))
 
 
-def resident() -> int:
-    """Bytes that the process holds, without what has been given back to its allocator."""
+def resident(vectors: Floats) -> int:
+    """Bytes that the process holds, without what has been given back to its allocator, and without mapped vectors."""
     gc.collect()
+    mapped = getattr(vectors.base, "base", None)
+    if isinstance(mapped, mmap):
+        mapped.madvise(MADV_DONTNEED)
     ctypes.CDLL(None).malloc_trim(0)
     return process_bytes("VmRSS")
 
@@ -256,7 +260,7 @@ def measure(vectors: Floats, queries: Floats, only: Sequence[str], skipped: Sequ
         if not is_wanted(name, only, skipped):
             continue
         made: list[Tried] = []
-        before = resident()
+        before = resident(vectors)
         built = seconds(lambda make=make, made=made: made.append(make()))  # type: ignore[misc]
         index = tried[name] = made[0]
         reached = tune(index, efforts, queries, truth)
@@ -265,7 +269,7 @@ def measure(vectors: Floats, queries: Floats, only: Sequence[str], skipped: Sequ
             "index": name,
             "build s": three_digits(built),
             "bytes": round(index.size() / len(vectors)),
-            "MiB": round((resident() - before) / 2**20),
+            "MiB": round((resident(vectors) - before) / 2**20),
             "highest recall": f"{max(reached)[0]:.3f}",
         }
         of_chosen = tune(index, efforts, queries[:SINGLES], truth_of_chosen, allowed) if index.filtered else []
