@@ -14,7 +14,7 @@ from PIL import Image, ImageDraw, ImageEnhance, ImageOps
 
 from deephash_pipeline.deephash import FeatureExtractor, ImageHasher
 from deephash_pipeline.deephash.feature_hash import learned_hash
-from deephash_pipeline.hamming.replacing import delete_index
+from deephash_pipeline.hamming.index_folder import delete_index
 from deephash_pipeline.hashing import ITQ
 from deephash_pipeline.photographs import ImageIndex, add_files, list_images
 from deephash_pipeline.photographs.duplicates import finding, fingerprints, groups, kept, proposals

@@ -14,7 +14,7 @@ import pytest
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.deephash import FeatureExtractor, ImageHasher
 from deephash_pipeline.deephash.feature_hash import learned_hash
-from deephash_pipeline.hamming.replacing import own_files
+from deephash_pipeline.hamming.index_folder import own_files
 from deephash_pipeline.hashing import ITQ
 from deephash_pipeline.photographs import ImageIndex
 from deephash_pipeline.photographs.duplicates.kept import read_kept

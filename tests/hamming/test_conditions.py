@@ -14,8 +14,8 @@ from deephash_pipeline.common.stores import temporary_name
 from deephash_pipeline.hamming import HammingIndex, column_files, index
 from deephash_pipeline.hamming.columns import _joined, column_part
 from deephash_pipeline.hamming.database import digest_of, digests_of
+from deephash_pipeline.hamming.index_folder import delete_index
 from deephash_pipeline.hamming.ledger import Ledger
-from deephash_pipeline.hamming.replacing import delete_index
 
 CODE = np.zeros((1, 1), dtype=np.uint8)
 NUMBERS = st.sampled_from([-1, 0, 1, 2, 2.5, 2**53, 2**53 + 1, float(2**53), float("inf"), -0.0, True, False])

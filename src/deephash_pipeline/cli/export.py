@@ -11,7 +11,7 @@ from deephash_pipeline.engines import default_name, export_index, open_export
 from deephash_pipeline.engines.exporting import EXPORTED_AT_ONCE
 from deephash_pipeline.engines.postgres import PostgresIndex
 from deephash_pipeline.hamming import HammingIndex
-from deephash_pipeline.hamming.replacing import holds_vectors
+from deephash_pipeline.hamming.index_folder import holds_vectors
 
 
 @click.command()

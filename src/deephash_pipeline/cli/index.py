@@ -22,7 +22,7 @@ from deephash_pipeline.cli.vectors import (
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.folders import INDEX_FILE, holds_index
 from deephash_pipeline.hamming import HammingIndex
-from deephash_pipeline.hamming.replacing import delete_index, holds_vectors
+from deephash_pipeline.hamming.index_folder import delete_index, holds_vectors
 from deephash_pipeline.hashers import BaseHasher
 from deephash_pipeline.images.batches import SkippedImage
 from deephash_pipeline.photographs import (

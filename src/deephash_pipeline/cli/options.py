@@ -8,7 +8,7 @@ import click
 from deephash_pipeline.cli.vectors import open_vector_index
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.hamming.coded import CodedItems
-from deephash_pipeline.hamming.replacing import holds_vectors
+from deephash_pipeline.hamming.index_folder import holds_vectors
 
 if TYPE_CHECKING:
     from deephash_pipeline.photographs.stored import AskedRuntime

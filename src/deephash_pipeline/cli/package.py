@@ -6,7 +6,7 @@ import click
 
 from deephash_pipeline.cli.hashers import named_hasher
 from deephash_pipeline.common.outputs import check_outputs
-from deephash_pipeline.hamming.replacing import ONNX_HASHER
+from deephash_pipeline.hamming.index_folder import ONNX_HASHER
 from deephash_pipeline.hashers.files import is_onnx_hasher
 
 output_option = click.option("-o", "--output", required=True, type=click.Path(path_type=Path))

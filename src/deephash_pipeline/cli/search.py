@@ -17,7 +17,7 @@ from deephash_pipeline.cli.options import (
 )
 from deephash_pipeline.cli.vectors import EXAMPLE_OF_WHERE, found_vectors, refuse_without_vectors
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.hamming.replacing import holds_vectors
+from deephash_pipeline.hamming.index_folder import holds_vectors
 
 OF_IMAGES = ("photo", "radius", "only_distinct", "engine", "approximate", "html_file", "opens")
 """Options that a search of vectors does not have."""

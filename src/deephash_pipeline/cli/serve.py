@@ -19,7 +19,7 @@ from deephash_pipeline.cli.vectors import build_of_vectors, refuse_without_vecto
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.extras import required
 from deephash_pipeline.hamming.coded import CodedItems
-from deephash_pipeline.hamming.replacing import holds_vectors
+from deephash_pipeline.hamming.index_folder import holds_vectors
 from deephash_pipeline.images.decoding import formats
 from deephash_pipeline.photographs import ImageIndex, Watch
 from deephash_pipeline.photographs.stored import AskedRuntime, is_foreign_model

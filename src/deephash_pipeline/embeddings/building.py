@@ -28,7 +28,8 @@ from deephash_pipeline.hamming.answers import GivenIds
 from deephash_pipeline.hamming.features import FeatureType
 from deephash_pipeline.hamming.ids import checked_ids
 from deephash_pipeline.hamming.index import HammingIndex
-from deephash_pipeline.hamming.replacing import HASH_FUNCTION, replacing_index
+from deephash_pipeline.hamming.index_folder import HASH_FUNCTION
+from deephash_pipeline.hamming.replacing import replacing_index
 from deephash_pipeline.hamming.texts import stored_labels
 from deephash_pipeline.hashing import HASH_FUNCTIONS, HashFunction, require_hash_function
 from deephash_pipeline.provenance import content_digest

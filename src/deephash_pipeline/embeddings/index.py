@@ -25,7 +25,8 @@ from deephash_pipeline.hamming.answers import GivenIds, ItemId
 from deephash_pipeline.hamming.coded import CodedItems
 from deephash_pipeline.hamming.conditions import Where
 from deephash_pipeline.hamming.index import HammingIndex
-from deephash_pipeline.hamming.replacing import HASH_FUNCTION, holds_vectors, refuse_exchanged
+from deephash_pipeline.hamming.index_folder import HASH_FUNCTION, holds_vectors
+from deephash_pipeline.hamming.replacing import refuse_exchanged
 from deephash_pipeline.hamming.texts import stored_labels
 from deephash_pipeline.provenance import content_digest
 from deephash_pipeline.retrieval.codes import check_count, code_words

@@ -14,7 +14,7 @@ from deephash_pipeline.common.stores import replacing
 from deephash_pipeline.common.writing import cannot_write
 from deephash_pipeline.embeddings.coder import Coder
 from deephash_pipeline.embeddings.recall import MeasuredRecall
-from deephash_pipeline.hamming.replacing import HASH_FUNCTION
+from deephash_pipeline.hamming.index_folder import HASH_FUNCTION
 from deephash_pipeline.provenance.arrays import arrays_digest
 
 Rescore = Literal["int8", "float16", "none"]

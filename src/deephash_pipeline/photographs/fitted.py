@@ -8,7 +8,8 @@ import numpy as np
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.hamming import HammingIndex
-from deephash_pipeline.hamming.replacing import HASHER, PICTURES, holds_vectors, replacing_index
+from deephash_pipeline.hamming.index_folder import HASHER, PICTURES, holds_vectors
+from deephash_pipeline.hamming.replacing import replacing_index
 from deephash_pipeline.hashers import BaseHasher
 from deephash_pipeline.hashers.base import EncodedPixels
 from deephash_pipeline.photographs.index import ImageIndex

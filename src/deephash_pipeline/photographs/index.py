@@ -14,7 +14,8 @@ from deephash_pipeline.common.folders import INDEX_FILE
 from deephash_pipeline.hamming import Answers, HammingIndex, ItemId, RangeAnswers, Searchable
 from deephash_pipeline.hamming.coded import CodedItems
 from deephash_pipeline.hamming.conditions import Where
-from deephash_pipeline.hamming.replacing import HASHER, PICTURE, refuse_exchanged, tidy_former
+from deephash_pipeline.hamming.index_folder import HASHER, PICTURE
+from deephash_pipeline.hamming.replacing import refuse_exchanged, tidy_former
 from deephash_pipeline.hamming.texts import Texts, one_form, texts
 from deephash_pipeline.hashers import BaseHasher
 from deephash_pipeline.hashers.base import EncodedPixels

@@ -15,7 +15,8 @@ from PIL import Image
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.folders import INDEX_FILE
 from deephash_pipeline.hamming import HammingIndex
-from deephash_pipeline.hamming.replacing import PICTURES, replacing_index
+from deephash_pipeline.hamming.index_folder import PICTURES
+from deephash_pipeline.hamming.replacing import replacing_index
 from deephash_pipeline.hashers import BaseHasher
 from deephash_pipeline.photographs.changes import has_label
 from deephash_pipeline.photographs.index import ImageIndex

@@ -17,15 +17,8 @@ from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.stores import flush
 from deephash_pipeline.common.writing import cannot_write
 from deephash_pipeline.hamming import HammingIndex, Searchable
-from deephash_pipeline.hamming.replacing import (
-    HASHER,
-    ONNX_HASHER,
-    PICTURE_MARK,
-    PICTURES,
-    delete_index,
-    is_empty,
-    tidy_former,
-)
+from deephash_pipeline.hamming.index_folder import HASHER, ONNX_HASHER, PICTURE_MARK, PICTURES, delete_index, is_empty
+from deephash_pipeline.hamming.replacing import tidy_former
 from deephash_pipeline.hashers import BaseHasher, HasherDescription, OnnxHasher
 from deephash_pipeline.hashers.base import EncodedPixels
 from deephash_pipeline.hashers.files import read_description

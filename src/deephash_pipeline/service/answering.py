@@ -15,7 +15,7 @@ from deephash_pipeline.engines.rows import bits_of, code_of_bits
 from deephash_pipeline.hamming import Answers, HammingIndex, Item, ItemId
 from deephash_pipeline.hamming.coded import CodedItems
 from deephash_pipeline.hamming.conditions import Where
-from deephash_pipeline.hamming.replacing import PICTURES
+from deephash_pipeline.hamming.index_folder import PICTURES
 from deephash_pipeline.hamming.reranking import SHORTLIST
 from deephash_pipeline.hashers.base import EncodedPixels
 from deephash_pipeline.photographs import ImageIndex, nearness

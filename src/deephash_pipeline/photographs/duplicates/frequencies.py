@@ -11,9 +11,9 @@ SIDE, FREQUENCIES = 32, 8
 FREQUENCY_BITS = FREQUENCIES**2
 ORIENTATIONS = 8
 ODD = np.where(np.arange(FREQUENCIES) % 2, -1, 1).astype(np.float32)
-WEIGHTS = (1 + np.add.outer(np.arange(FREQUENCIES), np.arange(FREQUENCIES))).astype(np.float32)
+FREQUENCY_WEIGHTS = (1 + np.add.outer(np.arange(FREQUENCIES), np.arange(FREQUENCIES))).astype(np.float32)
 """Higher frequencies are weaker, and tell more. The lowest is the mean of the picture, and tells nothing."""
-WEIGHTS[0, 0] = 0
+FREQUENCY_WEIGHTS[0, 0] = 0
 
 
 def resized(grey: NDArray[np.float32], size: tuple[int, int]) -> NDArray[np.float32]:
@@ -82,6 +82,6 @@ def perceptual_hashes(low: NDArray[np.float32]) -> NDArray[np.uint8]:
 
 def likeness_vectors(low: NDArray[np.float32]) -> NDArray[np.float32]:
     """Give vectors of length 1, float32 (pictures, 64); products of them are 1 for pictures that are alike."""
-    flat = (low * WEIGHTS).reshape(len(low), FREQUENCY_BITS)
+    flat = (low * FREQUENCY_WEIGHTS).reshape(len(low), FREQUENCY_BITS)
     lengths = np.linalg.norm(flat, axis=1, keepdims=True)
     return np.asarray(flat / np.maximum(lengths, np.finfo(np.float32).tiny), dtype=np.float32)

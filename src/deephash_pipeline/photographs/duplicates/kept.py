@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.stores import replacing
-from deephash_pipeline.hamming.replacing import FINGERPRINTS
+from deephash_pipeline.hamming.index_folder import FINGERPRINTS
 from deephash_pipeline.images import decoding
 from deephash_pipeline.photographs.duplicates.extras import Extras
 from deephash_pipeline.photographs.duplicates.groups import Colours, Photo
@@ -27,7 +27,7 @@ from deephash_pipeline.photographs.duplicates.registration import Registration
 
 Pair = tuple[str, str]
 Known = TypeVar("Known")
-FACTS = ("width", "height", "bytes", "modified", "pages", "grey", "lossless", "raw")
+PHOTO_FACTS = ("width", "height", "bytes", "modified", "pages", "grey", "lossless", "raw")
 """Of a file, beside its extras."""
 PAIRS_A_FILE = 64
 """Comparisons that are kept at most, the latest."""
@@ -161,12 +161,12 @@ def _pairs(file: Any) -> Iterator[tuple[int, int, Registration]]:
 def _values(photo: Photo) -> list[Any]:
     """What is known of a file but for its name; `_photo` takes it back."""
     extras = photo.extras
-    return [*(getattr(photo, fact) for fact in FACTS), sorted(extras.names), extras.taken, extras.camera]
+    return [*(getattr(photo, fact) for fact in PHOTO_FACTS), sorted(extras.names), extras.taken, extras.camera]
 
 
 def _photo(values: list[Any]) -> Photo:
-    names, taken, camera = values[len(FACTS) :]
-    facts = dict(zip(FACTS, values, strict=False))
+    names, taken, camera = values[len(PHOTO_FACTS) :]
+    facts = dict(zip(PHOTO_FACTS, values, strict=False))
     return Photo("", Path(), **facts, extras=Extras(frozenset(names), taken, camera))
 
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from deephash_pipeline.common.stores import stamp_of
 from deephash_pipeline.hamming import HammingIndex
-from deephash_pipeline.hamming.replacing import HASHER, PICTURE
+from deephash_pipeline.hamming.index_folder import HASHER, PICTURE
 from deephash_pipeline.hashing.srh import unit_length_rows
 from deephash_pipeline.photographs.changes import STAMP
 from deephash_pipeline.photographs.duplicates.network import Network

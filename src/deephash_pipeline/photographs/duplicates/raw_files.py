@@ -4,11 +4,11 @@ from pathlib import Path
 
 from PIL import Image, TiffImagePlugin
 
-NAMES = """
+RAW_ENDINGS = """
 3fr arw cap cr2 cr3 crw dcr dng eip erf fff gpr iiq k25 kdc mdc mef mos mrw nef nrw orf ori pef ptx raf raw rw2 rwl sr2
 srf srw x3f
 """
-RAW_SUFFIXES = frozenset(f".{name}" for name in NAMES.split())
+RAW_SUFFIXES = frozenset(f".{name}" for name in RAW_ENDINGS.split())
 DNG_VERSION, KIND, DIRECTORIES, LAYOUT = 50706, 254, 330, 262
 PREVIEW, OF_SENSOR = 1, (32803, 34892)
 
