@@ -5,7 +5,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from deephash_pipeline.common.errors import InputError, blamed_on
+from deephash_pipeline.common.errors import InputError
 
 SHORTEST_TOKEN = 16
 
@@ -52,8 +52,10 @@ def read_token(path: Path) -> str:
     Raises:
         InputError: it cannot be read, or its token is too short.
     """
-    with blamed_on(path, "write a token into it"):
+    try:
         token = path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"the token file {path} cannot be read ({error}): write a token into it") from error
     if len(token) < SHORTEST_TOKEN or not token.isascii() or not token.isprintable() or " " in token:
         raise InputError(
             f"the token in {path} is not {SHORTEST_TOKEN} printable characters or more: openssl rand -hex 24 > {path}"
