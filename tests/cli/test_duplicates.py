@@ -407,7 +407,7 @@ def test_a_broken_picture_loads_no_network(command, folder, tmp_path, index, wor
 
 
 def test_what_is_kept_is_bounded(tmp_path, monkeypatch):
-    grey, placed = np.zeros((8, 8), np.uint8), Registration(1.0, 0.0, np.eye(2, 3))
+    grey, placed = np.zeros((8, 8), np.uint8), Registration(1.0, np.eye(2, 3))
     keys = [f"{row}.png\n1:1" for row in range(6)]
     pairs = {(one, other): placed for one in keys for other in keys}
     known = kept.Kept(dict.fromkeys(keys, grey), pairs, verdicts=dict.fromkeys(pairs))

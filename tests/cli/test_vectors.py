@@ -128,7 +128,7 @@ def test_a_label_that_is_a_number_finds_what_was_built_and_what_was_added(comman
         ('search papers.index --id paper/5 --where {"year":3}', "a column 'year' that this index lacks"),
         ('search papers.index --id paper/5 --label a --where {"Label":"b"}', "--where has a condition on `label`"),
         ("search papers.index --vectors queries.npy --radius 3", "--html, --open and --engine are for images"),
-        ("search papers.index --vectors queries.npy --rescore", "--html, --open and --engine are for images"),
+        ("search papers.index --vectors queries.npy --distinct", "--html, --open and --engine are for images"),
         (
             "search papers.index --vectors queries.npy --label topc",
             "no vector has the label `topc`: do you mean `to",

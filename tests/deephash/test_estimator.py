@@ -177,9 +177,7 @@ def test_a_rate_that_is_given_is_taken_and_one_that_is_not_is_found_by_trials(tm
 def test_it_is_an_estimator_of_scikit_learn(fitted):
     bits = fitted.transform(IMAGES[600:610])
     np.testing.assert_array_equal(np.packbits(bits, axis=1), fitted.encode(IMAGES[600:610]))
-    found = count_distances(
-        fitted.encode(IMAGES[600:700]), DIGITS.target[600:700], fitted._database.codes, fitted._database.labels, 24
-    )
+    found = count_distances(fitted.encode(IMAGES[600:700]), DIGITS.target[600:700], *fitted._database, 24)
     assert fitted.score(IMAGES[600:700], DIGITS.target[600:700]) == pytest.approx(mean_average_precision(found))
     with pytest.raises(InputError, match="no image has a class that was trained"):
         fitted.score(IMAGES[:3], ["a", "b", "c"])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
-from deephash_pipeline.common.errors import InputError, blamed_on
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.hamming import ItemId
 
 if TYPE_CHECKING:
@@ -124,8 +124,10 @@ def read_given(options: dict[str, Any]) -> tuple[Any, Sequence[ItemId] | None, l
 
 
 def _lines(path: Path) -> list[str]:
-    with blamed_on(path, "give a text file with a line for each vector"):
+    try:
         return path.read_text(encoding="utf-8-sig").removesuffix("\n").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} cannot be read ({error}): give a text file with a line for each vector") from error
 
 
 def expectation(index: "VectorIndex", k: int, recall: float | None = None, conditions: bool = False) -> str:

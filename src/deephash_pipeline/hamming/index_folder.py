@@ -1,4 +1,4 @@
-"""What lies in the folder of an index: which files are its own, and of which kind it is."""
+"""The folder of an index: which files are its own, and of which kind it is."""
 
 import os
 import re

@@ -125,14 +125,14 @@ def write_kept(folder: Path | None, kept: Kept, keys: Collection[str], most_othe
         "colours": [[rows[key], *map(bool, colours)] for key, colours in kept.colours.items()],
         "verdicts": [[rows[one], rows[other], left] for (one, other), left in kept.verdicts.items()],
     }
-    values = [[found.correlation, found.changed, *found.placement.ravel()] for found in kept.pairs.values()]
+    values = [[found.agreement, *found.placement.ravel()] for found in kept.pairs.values()]
     arrays: dict[str, NDArray[Any]] = {
         "about": np.frombuffer(json.dumps(about).encode(), dtype=np.uint8),
         "shapes": np.array([grey.shape for grey in kept.prints.values()], dtype=np.int64),
         "greys": np.concatenate([grey.ravel() for grey in kept.prints.values()]),
         "features": np.array(list(kept.features.values()), dtype=np.float16),
         "rows": np.array([[rows[one], rows[other]] for one, other in kept.pairs], dtype=np.int64).reshape(-1, 2),
-        "values": np.array(values, dtype=np.float64).reshape(-1, 8),
+        "values": np.array(values, dtype=np.float64).reshape(-1, 7),
     }
     with suppress(OSError, InputError), replacing(folder / FINGERPRINTS) as beside:
         np.savez(beside, allow_pickle=False, **arrays)
@@ -155,7 +155,7 @@ def _prints(file: Any) -> Iterator[NDArray[np.uint8]]:
 
 def _pairs(file: Any) -> Iterator[tuple[int, int, Registration]]:
     for (one, other), values in zip(file["rows"].tolist(), file["values"], strict=True):
-        yield one, other, Registration(float(values[0]), float(values[1]), values[2:].reshape(2, 3))
+        yield one, other, Registration(float(values[0]), values[1:].reshape(2, 3))
 
 
 def _values(photo: Photo) -> list[Any]:

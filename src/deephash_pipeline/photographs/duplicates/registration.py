@@ -37,8 +37,9 @@ HOPELESS, CERTAIN = 0.45, 0.9
 STEPS = ((np.radians(1), 1.02), (np.radians(0.5), 1.01))
 # Share of a picture that is taken as changed where its low frequencies alone are known.
 UNSEEN = 0.49
-# Correlation around a pixel that is no change, and how much changes count.
-CHANGED, WEIGHT_OF_CHANGES = 0.5, 0.7
+# Correlation around a pixel below which it has changed, and from which it has surely not; how much changes count beside
+# what has not; and the most that the latter tells, for smooth pictures of all kinds have some details in common.
+CHANGED, UNCHANGED, WEIGHT_OF_CHANGES, MOST_BESIDE_CHANGES = 0.3, 0.5, 0.7, 0.84
 WHOLE = np.eye(2, 3)
 """Where a picture is on its like."""
 
@@ -47,23 +48,19 @@ class Registration(NamedTuple):
     """How two pictures agree where one lies on the other.
 
     Attributes:
-        correlation: correlation of the details that have not changed, or of low frequencies; 1 for equal pictures.
-        changed: share of the overlap with details that are not those of the other picture, 0..1.
+        agreement: correlation of their details less the share of the overlap that has changed, 1 for equal pictures. Up
+            to `MOST_BESIDE_CHANGES` it is that of the details that have not changed, less a part of that share, or of
+            low frequencies, if those are higher.
         placement: affine map float64 (2, 3) from the one to the other, of x and y as shares of width and height.
 
     Example:
-        >>> Registration(correlation=1.0, changed=0.5, placement=WHOLE).agreement
-        0.65
+        >>> Registration(agreement=1.0, placement=np.array([[1.0, 0.0, 0.5], [0.0, 1.0, 0.0]])).turned_round().placement
+        array([[ 1. ,  0. , -0.5],
+               [ 0. ,  1. ,  0. ]])
     """
 
-    correlation: float
-    changed: float
+    agreement: float
     placement: NDArray[np.float64]
-
-    @property
-    def agreement(self) -> float:
-        """Correlation less a part of the share of what has changed."""
-        return self.correlation - WEIGHT_OF_CHANGES * self.changed
 
     def turned_round(self) -> "Registration":
         """The same, with the map from the other picture to the one."""
@@ -93,11 +90,11 @@ def register(one: Picture, other: Picture) -> Registration:
 
     Example:
         >>> scene = np.random.default_rng(0).random((48, 64), dtype=np.float32)
-        >>> bool(register(Picture(scene), Picture(np.ascontiguousarray(scene[:, ::-1]))).correlation > 0.99)
+        >>> bool(register(Picture(scene), Picture(np.ascontiguousarray(scene[:, ::-1]))).agreement > 0.99)
         True
     """
     if one.flat or other.flat:
-        return Registration(0.0, 1.0, WHOLE)
+        return Registration(-1.0, WHOLE)
     best = max(_laid(one, other, motion) for motion in _scales(one, other))
     if best.correlation < CERTAIN:
         best = max([best, *(_laid(one, other, motion) for motion in _rotations(one, other))])
@@ -107,7 +104,7 @@ def register(one: Picture, other: Picture) -> Registration:
                 motion = best.motion
                 tried = _Motion(motion.angle + turned, motion.scale * enlarged, motion.mirrored)
                 best = max(best, _laid(one, other, tried))
-    laid = Registration(*_compared(one, other, best), _placement(one, other, best))
+    laid = Registration(_agreement(one, other, best), _placement(one, other, best))
     return max(laid, _whole(one, other), key=lambda found: found.agreement)
 
 
@@ -115,7 +112,7 @@ def _whole(one: Picture, other: Picture) -> Registration:
     """How two whole pictures agree beneath all details, of which strong compression leaves none."""
     likeness = other.low @ one.low[0]
     orientation = int(np.argmax(likeness))
-    return Registration(float(likeness[orientation]), UNSEEN, placement_in(orientation))
+    return Registration(float(likeness[orientation]) - WEIGHT_OF_CHANGES * UNSEEN, placement_in(orientation))
 
 
 def _scales(one: Picture, other: Picture) -> list[_Motion]:
@@ -199,11 +196,8 @@ def _laid(one: Picture, other: Picture, motion: _Motion) -> _Laid:
     return _Laid(float(correlation[place]), motion, down, right)
 
 
-def _compared(one: Picture, other: Picture, laid: _Laid) -> tuple[float, float]:
-    """Correlation of the details that have not changed, and the share of those in the overlap that have.
-
-    What has changed does not correlate with the details around the same place of the other.
-    """
+def _agreement(one: Picture, other: Picture, laid: _Laid) -> float:
+    """What has changed does not correlate with the details around the same place of the other."""
     here, (there, inside) = one.details, _moved(other.grey, laid.motion)
     height, width = here.shape
     top, left = max(0, laid.down), max(0, laid.right)
@@ -212,10 +206,13 @@ def _compared(one: Picture, other: Picture, laid: _Laid) -> tuple[float, float]:
     both = inside[of_there] * one.mask[top:bottom, left:right]
     first, second = here[top:bottom, left:right] * both, there[of_there] * both
     powers = gaussian_filter(first * first, LOCAL), gaussian_filter(second * second, LOCAL)
-    agreement = gaussian_filter(first * second, LOCAL) / (np.sqrt(powers[0] * powers[1]) + 1e-6)
+    around = gaussian_filter(first * second, LOCAL) / (np.sqrt(powers[0] * powers[1]) + 1e-6)
     detailed = (both > 0) & (np.maximum(*powers) > DETAILED)
-    same = detailed & (agreement >= CHANGED)
+    same = detailed & (around >= UNCHANGED)
     if not same.any():
-        return 0.0, 1.0
+        return laid.correlation - 1
     first, second = first[same], second[same]
-    return float(first @ second / np.sqrt((first @ first) * (second @ second))), 1 - float(same.sum() / detailed.sum())
+    unchanged = float(first @ second / np.sqrt((first @ first) * (second @ second)))
+    beside_changes = unchanged - WEIGHT_OF_CHANGES * (1 - float(same.sum() / detailed.sum()))
+    of_all = laid.correlation - float((around[detailed] < CHANGED).mean())
+    return max(of_all, min(beside_changes, MOST_BESIDE_CHANGES))
