@@ -29,5 +29,5 @@ class Level(StrEnum):
         return level
 
     STRICT = "strict", 0.9, "hardly changed", 994, 5
-    DEFAULT = "default", 0.85, "usual", 1000, 6
+    DEFAULT = "default", 0.85, "usual", 999, 6
     LOOSE = "loose", 0.58, "also with text over it", 1000, 11
