@@ -19,6 +19,7 @@ from deephash_pipeline.cli.refusals import of_option
 from deephash_pipeline.common.errors import InputError, blamed_on
 from deephash_pipeline.pipelines.grid import INDEXED
 from deephash_pipeline.pipelines.names import FIELD, FIELD_AT_A_GLANCE, FULL_AT_A_GLANCE, INDEXING, LONG_CODES
+from deephash_pipeline.project.checks import refuse_versions
 from deephash_pipeline.project.freshness import ProjectGraph, nodes_to_run
 from deephash_pipeline.project.hooks import ResultTable
 from deephash_pipeline.project.other_numbers import refuse_other_numbers
@@ -99,10 +100,7 @@ def run(stale: str, force: bool, workers: int | None, on_error: str, **options: 
         raise InputError(
             "--only-missing-outputs would leave what is stale: leave it out, a run skips what is up to date"
         )
-    if versions := options["load_versions"]:
-        raise InputError(
-            f"--load-versions names a version of `{min(versions)}`: files of a run have none, leave it out"
-        )
+    refuse_versions(options["load_versions"])
     if options["pipeline"] and options["pipelines"]:
         raise InputError("--pipeline and --pipelines are one option: name all pipelines in --pipelines")
     # --pipeline is deprecated in Kedro 1.7 in favour of --pipelines; here they are the same.

@@ -36,6 +36,7 @@ class SoundRun:
         Raises:
             InputError: one of them cannot be used.
         """
+        refuse_versions(run_params.get("load_versions"))
         check_run_parameters(catalog, Path(run_params["project_path"]))
         missing = min((n for n in pipeline.inputs() if n.startswith("params:") and n not in catalog), default=None)
         if missing is not None:
@@ -44,6 +45,17 @@ class SoundRun:
             if name in catalog:
                 # A catalog entry that cannot be made into a dataset says so here, before anything is written.
                 catalog.get(name)
+
+
+def refuse_versions(load_versions: Mapping[str, str] | None) -> None:
+    """Refuse versions of datasets, which Kedro passes over where a dataset has none.
+
+    Raises:
+        InputError: some are given.
+    """
+    if load_versions:
+        name = next(iter(load_versions))
+        raise InputError(f"--load-versions names a version of `{name}`: files of a run have none, leave it out")
 
 
 def check_run_parameters(catalog: Catalog, project: Path) -> None:
