@@ -5,6 +5,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 from deephash_pipeline import ImageHasher
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.hamming import HammingIndex
 from deephash_pipeline.hashing import HASH_FUNCTIONS
 from deephash_pipeline.hashing.srh import SRH
@@ -78,3 +79,8 @@ def test_one_picture_and_none_are_searched_too():
     assert index.search(IMAGES[:2], 3, rescore=True).ids.shape == (2, 0)
     index.add(["only"], IMAGES[:1])
     assert index.search(IMAGES[:2], 3, rescore=True).ids.tolist() == [["only"], ["only"]]
+
+
+def test_an_index_of_codes_alone_has_no_finer_order():
+    with pytest.raises(InputError, match="keeps no features"):
+        ImageIndex(HASHER, HammingIndex(48)).search(IMAGES[:1], 3, rescore=True)

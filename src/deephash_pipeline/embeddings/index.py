@@ -274,9 +274,7 @@ class VectorIndex(CodedItems):
             found = self.index.search_by_id(name, k, where)
             return CosineAnswers(found.ids, found.distances)
         near = self._searched(self.index.features_of([name]), item.code[np.newaxis], k + 1, where, recall)
-        assert near.scores is not None
-        others = np.flatnonzero(near.ids[0] != item.id)[:k]
-        return CosineAnswers(near.ids[:, others], near.distances[:, others], near.scores[:, others])
+        return near.without(item.id, k)
 
     def _searched(
         self, unit: NDArray[np.float32], codes: NDArray[np.uint8], k: int, where: Where | None, recall: float | None

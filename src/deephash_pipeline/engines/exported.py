@@ -135,9 +135,8 @@ class ExportedIndex(Closing, Searchable):
         Raises:
             InputError: there is no such item, or the engine does not answer.
         """
-        found = self.search(self.get(item_id).code[np.newaxis], check_count(k, "k") + 1, where)
-        others = np.flatnonzero(found.ids[0] != item_id)[:k]
-        return Answers(found.ids[:, others], found.distances[:, others])
+        code = self.get(item_id).code[np.newaxis]
+        return self.search(code, check_count(k, "k") + 1, where).without(item_id, k)
 
     def items(self, ids: GivenIds) -> list[Item]:
         """Codes and metadata of some items.

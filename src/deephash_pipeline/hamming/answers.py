@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,6 +60,20 @@ class Answers:
     def __getitem__(self, query: int) -> list[tuple[ItemId, int]]:
         """Id and distance of each answer to one query."""
         return list(zip(self.ids[query].tolist(), self.distances[query].tolist(), strict=True))
+
+    def at(self, places: Sequence[int] | NDArray[np.int64]) -> Self:
+        """The answers to each query at some places, with their scores."""
+        scores = None if self.scores is None else self.scores[:, places]
+        return type(self)(self.ids[:, places], self.distances[:, places], scores)
+
+    def without(self, item_id: ItemId, k: int) -> Self:
+        """The first k answers to one query but for an item, which is the nearest to itself.
+
+        Example:
+            >>> Answers(np.array([[7, 8]]), np.array([[0, 2]], dtype=np.int32)).without(7, k=1)[0]
+            [(8, 2)]
+        """
+        return self.at(np.flatnonzero(self.ids[0] != item_id)[:k])
 
 
 @dataclass(frozen=True, eq=False)

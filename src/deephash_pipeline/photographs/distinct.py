@@ -35,8 +35,7 @@ def distinct(index: Searchable, ask: Callable[[int], Answers], k: int) -> Answer
         known |= zip(new, _pictures(index, new), strict=True)
         kept = _first_of_copies([known[item_id] for item_id in ids], k)
         if len(kept) == k or found.ids.shape[1] < wanted:
-            scores = None if found.scores is None else found.scores[:, kept]
-            return Answers(found.ids[:, kept], found.distances[:, kept], scores)
+            return found.at(kept)
         wanted *= 2
 
 

@@ -292,9 +292,7 @@ class ImageIndex(CodedItems):
         if isinstance(query, EncodedPixels):
             return index.search(query.codes, k, where, in_best_order(self.hasher, index, query))
         own = EncodedPixels(index.get(query).code[np.newaxis], index.features_of([query]))
-        found = self.search_rescored(own, k + 1, where)
-        others = np.flatnonzero(found.ids[0] != query)[:k]
-        return Answers(found.ids[:, others], found.distances[:, others], np.asarray(found.scores)[:, others])
+        return self.search_rescored(own, k + 1, where).without(query, k)
 
     def within(self, images: Images, radius: int, where: Where | None = None) -> RangeAnswers:
         """Find all images at most `radius` bits from each image."""

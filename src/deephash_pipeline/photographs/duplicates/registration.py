@@ -197,7 +197,7 @@ def _laid(one: Picture, other: Picture, motion: _Motion) -> _Laid:
 
 
 def _agreement(one: Picture, other: Picture, laid: _Laid) -> float:
-    """What has changed does not correlate with the details around the same place of the other."""
+    """See `Registration`; what has changed does not correlate with the details around that place of the other."""
     here, (there, inside) = one.details, _moved(other.grey, laid.motion)
     height, width = here.shape
     top, left = max(0, laid.down), max(0, laid.right)
